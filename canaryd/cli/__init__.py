@@ -1,0 +1,91 @@
+"""The command line: one module per group of commands, imported only when one of them is called."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import NoReturn
+
+import click
+
+from canaryd import __version__
+from canaryd.errors import EXIT_CRASH, EXIT_INTERRUPTED, CanarydError, UsageError
+
+#: Every command, the module it lives in and what `canaryd --help` says of it.
+COMMANDS = {
+    "init": ("canaryd.cli.project", "Write a working project into a new directory."),
+    "demo": ("canaryd.demo.command", "Play 60 days with a drop on day 31, on this machine alone."),
+    "panel": ("canaryd.cli.panel", "Lint, freeze and verify a panel."),
+    "register": ("canaryd.cli.register", "Freeze the decision rule before the first day."),
+    "run": ("canaryd.cli.measure", "Measure one slot of a series."),
+    "status": ("canaryd.cli.reading", "Say what is known, from the store alone."),
+    "check": ("canaryd.cli.reading", "Exit 0 no change, 1 changed, 2 could not be judged."),
+    "db": ("canaryd.cli.db", "Create and upgrade the store."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called, so that `status` starts fast."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command, imported now; None when there is no such command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(COMMANDS[cmd_name][0])
+        command = getattr(module, cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the command list of `--help` from the table, without importing anything."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, message="canaryd %(version)s")
+@click.option("--config", "config_file", metavar="FILE", help="The configuration file (else $CANARYD_CONFIG).")
+@click.pass_context
+def cli(ctx: click.Context, config_file: str | None) -> None:
+    """Did the model behind this name change, or was I unlucky?
+
+    canaryd asks a frozen panel every day of a tracked and of a control model and says "changed" only when the rule that
+    was registered beforehand says so. `canaryd demo` shows the whole of it in two minutes.
+    """
+    ctx.obj = config_file
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with the code of the contract."""
+    try:
+        cli.main(prog_name="canaryd", standalone_mode=False)
+    except click.exceptions.Exit as leave:
+        sys.exit(leave.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(UsageError.exit_code)
+    except CanarydError as error:
+        _say(str(error))
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        _say("interrupted; what was stored stays, and the same command goes on from there")
+        sys.exit(EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Exception as error:
+        from canaryd.cli.crash import write_crash_file
+
+        path = write_crash_file(error)
+        _say(f"internal error ({type(error).__name__}); the details are in {path}; please report them")
+        sys.exit(EXIT_CRASH)
+    sys.exit(0)
+
+
+def _say(text: str) -> None:
+    click.echo(f"canaryd: {text}", err=True)

@@ -1,0 +1,62 @@
+"""`canaryd run`: one slot of one series."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import click
+
+from canaryd.cli.context import load_config
+from canaryd.errors import MeasurementRefused, UsageError
+from canaryd.runner.clock import Clock, FrozenClock, clock_of
+from canaryd.windows import utc_date
+
+
+@click.command()
+@click.option("--slot", default="today", metavar="DATE|today", help="The UTC date to measure; only today's can be.")
+@click.option("--series", "series_name", help="Which series, where there are several.")
+@click.pass_obj
+def run(config_file: str | None, slot: str, series_name: str | None) -> None:
+    """Measure one slot: ask every item of every arm, grade, store, and decide what is due.
+
+    A slot that was cut off goes on where it stopped; one that is complete is left alone. Exits 69 when an arm could not
+    be measured.
+    """
+    from canaryd.daily import measure_slot
+
+    config = load_config(config_file)
+    chosen = config.one_series(series_name)
+    slot_date = _slot_date(slot, clock_of(config))
+    result = measure_slot(config, chosen, slot_date=slot_date)
+    if not result.runs:
+        click.echo(f"{chosen.name} {slot_date}: nothing is owed, every sample of the slot is measured")
+    for each in result.runs:
+        assert each.end is not None
+        click.echo(f"{chosen.name} {slot_date} {each.start.arm}: {each.end.outcome} {each.end.reason}".rstrip())
+    for verdict in result.verdicts:
+        said = " ".join(word for word in (verdict.kind, verdict.direction, verdict.attribution) if word)
+        click.echo(f"{chosen.name} window {verdict.window_index}: {said} {', '.join(verdict.reasons)}".rstrip())
+    failed = [each.start.arm for each in result.runs if each.end and each.end.outcome != "completed"]
+    if failed:
+        raise MeasurementRefused(
+            f"the slot {slot_date} of {chosen.name} is not complete ({', '.join(failed)}); "
+            "run the same command again today to ask what is missing",
+            reason="incomplete",
+        )
+
+
+def _slot_date(slot: str, clock: Clock) -> date:
+    today = utc_date(clock.now())
+    if slot == "today":
+        return today
+    try:
+        wanted = date.fromisoformat(slot)
+    except ValueError:
+        raise UsageError(f"--slot is {slot!r}, but must be `today` or a date such as {today}") from None
+    if wanted == today:
+        return wanted
+    if isinstance(clock, FrozenClock):
+        raise UsageError(f"--slot is {wanted}, but the demo clock says {today}; set the clock file to that date")
+    raise UsageError(
+        f"--slot is {wanted}, but only today's slot ({today}, UTC) can be measured; nothing is back-filled"
+    )

@@ -1,0 +1,43 @@
+"""`canaryd status` and `canaryd check`: from the store alone."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+from canaryd.cli.context import load_config
+from canaryd.status import as_text, check_status, read_status
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON document with a schema_version.")
+@click.option("--series", "series_name", help="Only this series.")
+@click.pass_obj
+def status(config_file: str | None, as_json: bool, series_name: str | None) -> None:
+    """Say what is known of every series, from the store alone; it works while nothing else runs.
+
+    Exits 0 when it could report; the verdict as an exit code is `canaryd check`. The text may change at any time, a
+    script reads --json.
+    """
+    known = read_status(load_config(config_file), series_name)
+    click.echo(json.dumps(known.to_json(), indent=1) if as_json else as_text(known))
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON document with a schema_version.")
+@click.option("--series", "series_name", help="Only this series.")
+@click.pass_obj
+def check(config_file: str | None, as_json: bool, series_name: str | None) -> None:
+    """Exit 0 when no change is detected, 1 when one is declared, 2 when nothing can be judged.
+
+    2 is also what a series gets whose last whole day is older than 26 h, or which has no two decided windows yet.
+    """
+    checked = check_status(read_status(load_config(config_file), series_name))
+    if as_json:
+        click.echo(json.dumps(checked.to_json(), indent=1))
+    else:
+        for series in checked.series:
+            click.echo(series.sentence)
+    sys.exit(checked.exit_code)

@@ -1,0 +1,58 @@
+"""`canaryd register`: the rule comes first."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+import click
+
+from canaryd.cli.context import load_config
+from canaryd.errors import UsageError
+from canaryd.runner.clock import clock_of
+from canaryd.windows import Grid, utc_date
+
+
+@click.command()
+@click.option("--series", "series_name", help="Which series, where there are several.")
+@click.option(
+    "--start", default="tomorrow", metavar="today|tomorrow|DATE", help="Day 1 of the series (default tomorrow)."
+)
+@click.pass_obj
+def register(config_file: str | None, series_name: str | None, start: str) -> None:
+    """Check the registration against the panel, hash it and store it.
+
+    From then on a project whose registration or panel was edited refuses to measure.
+    """
+    from canaryd.runner.project import frozen_panel
+    from canaryd.runner.registering import register as store_registration
+    from canaryd.store.engine import open_store
+
+    config = load_config(config_file)
+    chosen, clock = config.one_series(series_name), clock_of(config)
+    start_date = _start_date(start, today=utc_date(clock.now()))
+    panel = frozen_panel(chosen)
+    with open_store(config.store_url, create=True) as store:
+        registered = store_registration(chosen, panel, store=store, now=clock.now(), start_date=start_date)
+    for warning in registered.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    rule = registered.prereg.rule
+    click.echo(f"registered {chosen.name}: {registered.prereg.digest}")
+    click.echo(f"  panel        {panel.name} {panel.version}, {len(panel.items)} items, {panel.digest}")
+    click.echo(f"  day 1        {start_date} (UTC)")
+    click.echo(f"  baseline     {rule.baseline_days} days, then windows of {rule.window_days} days")
+    second = Grid(start_date, rule.baseline_days, rule.window_days).window(2)
+    click.echo(f"  a change can be declared once {second.last} has ended")
+
+
+def _start_date(start: str, *, today: date) -> date:
+    if start in ("today", "tomorrow"):
+        return today + timedelta(days=start == "tomorrow")
+    try:
+        chosen = date.fromisoformat(start)
+    except ValueError:
+        raise UsageError(f"--start is {start!r}, but must be today, tomorrow or a date such as {today}") from None
+    if chosen < today:
+        raise UsageError(
+            f"--start is {chosen}, which is past: a rule is registered before the first day (today is {today})"
+        )
+    return chosen

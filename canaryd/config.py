@@ -1,0 +1,261 @@
+"""The configuration file: parsed into a frozen Config, every unknown key refused, and no key of a provider in it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from canaryd.errors import ConfigError
+from canaryd.records import Arm, JsonValue, Role
+from canaryd.tables import Table, parse_table
+
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+LITERAL_KEY = re.compile(r"^(sk-|AKIA|ASIA|xox[bp]-|ghp_|AIza)")
+PARAMS = ("max_tokens", "temperature", "top_p", "top_k", "seed", "effort", "response_format", "json_mode")
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Where keys may come from; never a key itself."""
+
+    allow_env: bool = False
+    files: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Bounds of the retries of one call; waits in seconds."""
+
+    calls: int = 4
+    first_wait_s: float = 2.0
+    longest_wait_s: float = 60.0
+    total_wait_s: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When a slot is due (minutes after 00:00 UTC) and how long it may be caught up the same day."""
+
+    due_minute: int = 190
+    catch_up_hours: float = 12.0
+    attempts: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesConfig:
+    """One series: its panel, its registration and its arms (exactly one of them tracked)."""
+
+    name: str
+    panel: Path
+    prereg: Path
+    seed: int
+    arms: tuple[Arm, ...]
+
+    @property
+    def tracked(self) -> Arm:
+        """The tracked arm."""
+        return next(arm for arm in self.arms if arm.role == "tracked")
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The whole configuration; paths are absolute."""
+
+    path: Path
+    store_url: str
+    schedule: Schedule
+    retry: Retry
+    credentials: Credentials
+    series: tuple[SeriesConfig, ...]
+    demo_clock: Path | None = None
+
+    def one_series(self, name: str | None) -> SeriesConfig:
+        """Return the series of that name, or the only one.
+
+        Raises:
+            ConfigError: there is no such series, or several and no name was given.
+        """
+        names = ", ".join(series.name for series in self.series)
+        if name is None and len(self.series) == 1:
+            return self.series[0]
+        if name is None:
+            raise ConfigError(f"{self.path}: there are several series ({names}); say which with --series NAME")
+        for series in self.series:
+            if series.name == name:
+                return series
+        raise ConfigError(f"{self.path}: there is no series {name!r}; there is {names}")
+
+
+def parse(text: str, *, path: Path) -> Config:
+    """Return the Config of a TOML text; relative paths in it are taken from the folder of `path`.
+
+    Raises:
+        ConfigError: a key is unknown, missing, of the wrong type or out of range; one sentence with file, line and key.
+    """
+    root = parse_table(text, source=path.name)
+    _refuse_literal_keys(root, text)
+    folder = path.resolve().parent
+    store = root.table("store")
+    store_url = _store_url(store.take("url", str, default="sqlite:///canaryd.db"), store, folder=folder)
+    store.done()
+    series = tuple(_series(table, folder=folder) for table in root.tables("series"))
+    if not series:
+        raise ConfigError(f"{path.name}: there is no [[series]]; add one as in config.example.toml")
+    names = [entry.name for entry in series]
+    if repeated := next((name for name in names if names.count(name) > 1), None):
+        raise ConfigError(f"{path.name}: two series are named {repeated!r}; a name is an identity, rename one")
+    demo = root.table("demo")
+    clock = demo.optional("clock", str)
+    demo.done()
+    config = Config(
+        path=path.resolve(),
+        store_url=store_url,
+        schedule=_schedule(root.table("schedule")),
+        retry=_retry(root.table("retry")),
+        credentials=_credentials(root.table("credentials"), folder=folder),
+        series=series,
+        demo_clock=folder / clock if clock else None,
+    )
+    root.done()
+    return config
+
+
+def _store_url(url: str, table: Table, *, folder: Path) -> str:
+    if url.startswith("sqlite:///"):
+        name = url.removeprefix("sqlite:///")
+        return f"sqlite:///{folder / name}"
+    if not url.startswith(("postgresql://", "postgresql+psycopg://")):
+        table.refuse("url", f"is {url!r}, but must begin with sqlite:/// or postgresql://")
+    if re.match(r"\w+(\+\w+)?://[^/@]*:[^/@]+@", url):
+        table.refuse("url", "holds a password; use peer authentication, a service or a passfile (PGPASSFILE)")
+    return url
+
+
+def _schedule(table: Table) -> Schedule:
+    text = table.take("time_utc", str, default="03:10")
+    match = re.fullmatch(r"([01]\d|2[0-3]):([0-5]\d)", text)
+    if not match:
+        table.refuse(
+            "time_utc",
+            f'is {text!r}, but must be "HH:MM" in UTC: slots are UTC dates, so a zone or a local time is refused',
+        )
+    schedule = Schedule(
+        due_minute=int(match[1]) * 60 + int(match[2]),
+        catch_up_hours=table.take("catch_up_hours", float, default=12.0, check=_between(0.5, 24)),
+        attempts=table.take("attempts", int, default=3, check=_between(1, 20)),
+    )
+    table.done()
+    return schedule
+
+
+def _retry(table: Table) -> Retry:
+    retry = Retry(
+        calls=table.take("calls", int, default=4, check=_between(1, 20)),
+        first_wait_s=table.take("first_wait_s", float, default=2.0, check=_between(0, 600)),
+        longest_wait_s=table.take("longest_wait_s", float, default=60.0, check=_between(0, 3600)),
+        total_wait_s=table.take("total_wait_s", float, default=300.0, check=_between(0, 7200)),
+    )
+    table.done()
+    return retry
+
+
+def _credentials(table: Table, *, folder: Path) -> Credentials:
+    allow_env = table.take("allow_env", bool, default=False)
+    files = {}
+    for key, value in table.rest().items():
+        if not key.endswith("_file") or not isinstance(value, str):
+            table.refuse(key, 'is unknown; write allow_env, or NAME_file = "path" for the key that arms call NAME')
+        files[key.removesuffix("_file")] = str(folder / value)
+    return Credentials(allow_env=allow_env, files=files)
+
+
+def _series(table: Table, *, folder: Path) -> SeriesConfig:
+    name = table.take("name", str, check=_name)
+    series = SeriesConfig(
+        name=name,
+        panel=folder / table.take("panel", str),
+        prereg=folder / table.take("prereg", str, default="prereg.toml"),
+        seed=table.take("seed", int, default=1, check=_between(0, 2**53)),
+        arms=tuple(_arm(arm) for arm in table.tables("arm")),
+    )
+    table.done()
+    tracked = [arm.name for arm in series.arms if arm.role == "tracked"]
+    if len(tracked) != 1:
+        table.refuse("arm", f'needs exactly one arm with role = "tracked" in series {name!r}, there are {len(tracked)}')
+    names = [arm.name for arm in series.arms]
+    if repeated := next((arm for arm in names if names.count(arm) > 1), None):
+        table.refuse("arm", f"names two arms {repeated!r} in series {name!r}; rename one")
+    return series
+
+
+def _arm(table: Table) -> Arm:
+    role = table.take("role", str, check=_one_of("tracked", "control", "replica"))
+    arm = Arm(
+        name=table.take("name", str, check=_name),
+        role=cast("Role", role),
+        provider=table.take("provider", str),
+        model=table.take("model", str, check=lambda text: None if text else "a model must be named"),
+        base_url=table.optional("base_url", str, check=_url),
+        credential=table.optional("credential", str, check=_name),
+        params=_params(table.table("params")),
+        options=_scalars(table.table("options").rest()),
+        timeout_s=table.take("timeout_s", float, default=60.0, check=_between(0.1, 3600)),
+        concurrency=table.take("concurrency", int, default=4, check=_between(1, 256)),
+        requests_per_minute=table.optional("requests_per_minute", float, check=_between(0.1, 1e6)),
+        expect_resolved=table.optional("expect_resolved", str),
+        redact=table.take("redact", bool, default=False),
+    )
+    table.done()
+    return arm
+
+
+def _params(table: Table) -> dict[str, JsonValue]:
+    values: dict[str, Any] = table.rest()
+    for key in values:
+        if key not in PARAMS:
+            table.refuse(key, f"is unknown; allowed request parameters: {', '.join(PARAMS)}")
+    return _scalars(values)
+
+
+def _scalars(values: dict[str, Any]) -> dict[str, JsonValue]:
+    return {key: cast("JsonValue", value) for key, value in values.items()}
+
+
+def _refuse_literal_keys(root: Table, text: str) -> None:
+    for number, line in enumerate(text.splitlines(), start=1):
+        for literal in re.findall(r'"([^"]*)"', line.split("#", 1)[0]):
+            if LITERAL_KEY.match(literal):
+                raise ConfigError(
+                    f"{root.source}:{number}: a literal key stands in the config; put it in a file and name that file "
+                    "in [credentials], or pass it as a systemd credential"
+                )
+
+
+def _between(low: float, high: float) -> Any:
+    def check(value: float) -> str | None:
+        return None if low <= value <= high else f"must be between {low:g} and {high:g}"
+
+    return check
+
+
+def _one_of(*allowed: str) -> Any:
+    def check(value: str) -> str | None:
+        return None if value in allowed else f"must be one of {', '.join(allowed)}"
+
+    return check
+
+
+def _name(value: str) -> str | None:
+    return (
+        None
+        if NAME.fullmatch(value)
+        else "must be 1 to 63 small letters, digits, - and _, beginning with a letter or digit"
+    )
+
+
+def _url(value: str) -> str | None:
+    if not re.match(r"https?://[^/\s]+", value):
+        return "must begin with http:// or https://"
+    return "must hold no user or password" if "@" in value.split("/", 3)[2] else None

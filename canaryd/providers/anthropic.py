@@ -1,0 +1,106 @@
+"""Anthropic's Messages API through the official SDK, always streamed, so that long outputs are allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import anthropic
+import httpx2
+
+from canaryd.errors import ConfigError
+from canaryd.providers.anthropic_messages import PATH, from_events, to_request, wire_fields
+from canaryd.providers.base import Surroundings, WireRequest, refuse_variables, required_secret, text_option
+from canaryd.providers.sdk_post import answered
+from canaryd.providers.secret import Secret, redact
+from canaryd.providers.wire import parsed_json
+from canaryd.records import Arm, Ask, JsonValue, Reply
+
+PARAMS = frozenset({"max_tokens", "temperature", "top_p", "top_k", "effort"})
+OPTIONS = frozenset({"api_version", "betas", "thinking", "extra_body"})
+REFUSED_VARIABLES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_LOG")
+BASE_URL = "https://api.anthropic.com"
+
+
+def build(arm: Arm, surroundings: Surroundings) -> AnthropicProvider:
+    """Return the provider of an arm.
+
+    Raises:
+        ConfigError: a parameter cannot be sent as written, there is no key, or the environment re-points the SDK.
+    """
+    refuse_variables(arm, surroundings.env, names=REFUSED_VARIABLES)
+    return AnthropicProvider(arm, required_secret(arm, surroundings.secret))
+
+
+class AnthropicProvider:
+    """One long-lived client of the official SDK, its own retries and time limits off.
+
+    The event stream is read to its end before any of it is looked at, so that a partial text cannot become a reply.
+    """
+
+    def __init__(self, arm: Arm, secret: Secret) -> None:
+        self._arm = arm
+        self._secret = secret
+        self._fields = wire_fields(arm)
+        self._client = anthropic.AsyncAnthropic(
+            api_key=secret.reveal(),
+            base_url=arm.base_url or BASE_URL,
+            max_retries=0,
+            timeout=None,
+            default_headers=_headers(arm),
+            http_client=anthropic.DefaultAsyncHttpxClient(follow_redirects=False, timeout=None),
+        )
+
+    async def ask(self, ask: Ask) -> Reply:
+        """Return the reply to one question.
+
+        Raises:
+            ProviderError: there is no reply.
+        """
+        redactor = partial(redact, secrets=(self._secret,), private=(ask.prompt, ask.system))
+        post = self._client.post(PATH, cast_to=httpx2.Response, body=self._body(ask))
+        response = await answered(post, sdk=anthropic, timeout_s=self._arm.timeout_s, redactor=redactor)
+        return from_events(events_of(response), model=self._arm.model, redactor=redactor)
+
+    def wire_request(self, ask: Ask) -> WireRequest:
+        """Return the request that `ask` would send; the API version is in it, also where the SDK chose it."""
+        path = httpx2.URL(self._arm.base_url or BASE_URL).path.rstrip("/") + PATH
+        sent = self._client.default_headers
+        names: tuple[str, ...] = ("anthropic-version", "anthropic-beta")
+        headers = {name: str(sent[name]) for name in names if name in sent}
+        return WireRequest("POST", path, self._body(ask), headers)
+
+    def tool_versions(self) -> Mapping[str, str]:
+        """Return the SDK's version."""
+        return {"anthropic": anthropic.__version__}
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    def _body(self, ask: Ask) -> dict[str, JsonValue]:
+        return to_request(ask, model=self._arm.model, fields=self._fields)
+
+
+def events_of(response: httpx2.Response) -> list[Any]:
+    """Return the data of each event of a whole event stream as JSON values, up to the first that is no JSON."""
+    events: list[Any] = []
+    try:
+        events.extend(parsed_json(event.data.encode()) for event in anthropic.Stream.raw_events(response) if event.data)
+    except ValueError:
+        return events
+    return events
+
+
+def _headers(arm: Arm) -> dict[str, str]:
+    """Return the headers that the arm's options set."""
+    headers = {}
+    if version := text_option(arm, "api_version"):
+        headers["anthropic-version"] = version
+    betas = arm.options.get("betas", [])
+    if not isinstance(betas, list) or not all(isinstance(beta, str) for beta in betas):
+        raise ConfigError(f"arm {arm.name!r}: options.betas is {betas!r}, but must be a list of names")
+    if betas:
+        headers["anthropic-beta"] = ",".join(map(str, betas))
+    return headers

@@ -1,0 +1,45 @@
+"""Where a key comes from: a systemd credential, a file named in the configuration, or the environment if allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from canaryd.config import Credentials
+from canaryd.errors import CredentialsError
+from canaryd.providers.secret import Secret
+
+
+def find_secret(name: str, credentials: Credentials, *, env: Mapping[str, str]) -> Secret:
+    """Return the key called `name`, from the first place that has it.
+
+    The order is `$CREDENTIALS_DIRECTORY/NAME`, `NAME_file` of the configuration, and, where the configuration allows
+    the environment, the file named by `$NAME_FILE` (in capitals) and `$NAME` itself.
+
+    Raises:
+        CredentialsError: no place has it, or a file that was named cannot be read.
+    """
+    variable = name.upper().replace("-", "_")
+    directory = env.get("CREDENTIALS_DIRECTORY")
+    if directory and (Path(directory) / name).is_file():
+        return _from_file(Path(directory) / name, name)
+    if name in credentials.files:
+        return _from_file(Path(credentials.files[name]), name)
+    if credentials.allow_env and env.get(f"{variable}_FILE"):
+        return _from_file(Path(env[f"{variable}_FILE"]), name)
+    if credentials.allow_env and env.get(variable):
+        return Secret(env[variable].strip(), source=f"${variable}")
+    ways = [f"a systemd credential {name}", f'{name}_file = "PATH" in [credentials]']
+    if credentials.allow_env:
+        ways.append(f"${variable} or ${variable}_FILE")
+    raise CredentialsError(f"there is no key {name!r}; give it as {', as '.join(ways)}")
+
+
+def _from_file(path: Path, name: str) -> Secret:
+    try:
+        return Secret(path.read_text().strip(), source=str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise CredentialsError(
+            f"the key {name!r} cannot be read from {path} ({why}); check the path and its owner"
+        ) from None

@@ -1,0 +1,79 @@
+"""The one place where the runner meets time; a frozen clock plays a calendar."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from canaryd.config import Config
+from canaryd.errors import ConfigError
+from canaryd.files import read_text
+
+
+class Clock(Protocol):
+    """Wall time for labels, monotonic time for durations, and waiting."""
+
+    def now(self) -> datetime:
+        """Return the aware UTC time."""
+
+    def monotonic_s(self) -> float:
+        """Return seconds that never step back."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> datetime:
+        """Return the aware UTC time."""
+        return datetime.now(UTC)
+
+    def monotonic_s(self) -> float:
+        """Return seconds that never step back."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenClock:
+    """A calendar that stands still at one moment; durations and waits are the machine's own."""
+
+    moment: datetime
+
+    def now(self) -> datetime:
+        """Return the frozen moment."""
+        return self.moment
+
+    def monotonic_s(self) -> float:
+        """Return seconds that never step back."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
+
+
+def clock_of(config: Config) -> Clock:
+    """Return the machine's clock, or the demo's frozen one where the project has one.
+
+    Raises:
+        ConfigError: the demo clock's file holds no aware time.
+    """
+    if config.demo_clock is None:
+        return SystemClock()
+    text = read_text(config.demo_clock).strip()
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise ConfigError(f"{config.demo_clock}: holds {text!r}, not a time such as 2027-03-01T03:10:00+00:00")
+    return FrozenClock(moment.astimezone(UTC))

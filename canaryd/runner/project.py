@@ -1,0 +1,91 @@
+"""The files of a project, checked against what was registered."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+from canaryd import graders
+from canaryd.config import Config, SeriesConfig
+from canaryd.errors import UsageError
+from canaryd.files import read_bytes
+from canaryd.hashing import digest
+from canaryd.panel import Panel, load, lock_path
+from canaryd.providers import build_provider
+from canaryd.providers.base import Provider, Surroundings
+from canaryd.providers.credentials import find_secret
+from canaryd.records import Arm
+from canaryd.runner.clock import Clock
+from canaryd.runner.pinned import require_frozen, require_registered
+from canaryd.store import read
+from canaryd.store.engine import Store
+from canaryd.store.lease import Lease, LeasePolicy, acquire_lease, release_lease
+from canaryd.store.process import is_alive, this_process
+from canaryd.store.rows import Series
+
+LEASE_POLICY = LeasePolicy(ttl=timedelta(seconds=90), is_alive=is_alive)
+
+
+def frozen_panel(config: SeriesConfig) -> Panel:
+    """Return the panel of a series, which must be the one in its lock.
+
+    Raises:
+        MeasurementRefused: it differs from its lock.
+        ConfigError: a file is missing or cannot be read as written.
+    """
+    panel = load(str(config.panel), graders=graders)
+    require_frozen(panel, read_bytes(Path(lock_path(str(config.panel)))))
+    return panel
+
+
+def registered_series(config: SeriesConfig, panel: Panel, *, store: Store) -> Series:
+    """Return the stored series, whose panel, registration and arms must be those of the files.
+
+    Raises:
+        MeasurementRefused: panel or registration differ from what was registered.
+        UsageError: the series is not registered, or its arms are others.
+    """
+    with store.read() as connection:
+        series = read.series(connection, config.name)
+        arms = {(arm.name, arm.role) for arm in read.arms(connection, config.name)}
+    require_registered(
+        panel,
+        digest(read_bytes(config.prereg)),
+        registered_panel=series.panel_digest,
+        registered=series.registration_digest,
+        prereg_path=str(config.prereg),
+    )
+    configured = {(arm.name, arm.role) for arm in config.arms}
+    if configured != arms:
+        names = ", ".join(f"{name} ({role})" for name, role in sorted(arms))
+        raise UsageError(
+            f"series {config.name!r} was registered with the arms {names}; restore them, or register a new series"
+        )
+    return series
+
+
+@contextmanager
+def held(store: Store, series: str, *, clock: Clock) -> Iterator[Lease]:
+    """Hold the lease of a series for a block of work.
+
+    Raises:
+        Locked: another living process holds it.
+    """
+    lease = acquire_lease(store, series, holder=this_process(), now=clock.now(), policy=LEASE_POLICY)
+    try:
+        yield lease
+    finally:
+        release_lease(store, lease, now=clock.now())
+
+
+def provider_builder(config: Config, panel: Panel) -> Callable[[Arm], Provider]:
+    """Return the function that builds an arm's provider with its key, looked up when it is called."""
+
+    def build(arm: Arm) -> Provider:
+        secret = find_secret(arm.credential, config.credentials, env=os.environ) if arm.credential else None
+        return build_provider(arm, Surroundings(env=os.environ, secret=secret, items=panel.items))
+
+    return build

@@ -1,0 +1,72 @@
+"""Registering a series: the rule is checked against the panel, hashed and stored before any data exist."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from canaryd import prereg as registration
+from canaryd.config import SeriesConfig
+from canaryd.files import read_bytes
+from canaryd.panel import Panel, read
+from canaryd.prereg import Prereg
+from canaryd.records import JsonValue
+from canaryd.store import write
+from canaryd.store.engine import Store
+from canaryd.store.rows import PanelFiles, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A registered series: its protocol, and the warnings that were given about it."""
+
+    prereg: Prereg
+    start_date: date
+    warnings: tuple[str, ...]
+
+
+def check_registration(config: SeriesConfig, panel: Panel) -> tuple[Prereg, tuple[str, ...]]:
+    """Return the registration of a series and the warnings about using it on this panel.
+
+    Raises:
+        ConfigError: it cannot be read as written, or no change could ever be declared with it on this panel.
+    """
+    from canaryd.stats.reach import PlannedPanel
+
+    protocol = registration.parse(read_bytes(config.prereg), source=str(config.prereg))
+    measured = [item for item in panel.items if not item.sentinel]
+    planned = PlannedPanel(
+        clusters={item.item_id: item.cluster for item in measured},
+        replicates={item.item_id: item.replicates for item in measured},
+        controls={
+            arm.name: frozenset(item.item_id for item in measured) for arm in config.arms if arm.role == "control"
+        },
+    )
+    return protocol, registration.check_plan(protocol, planned)
+
+
+def register(
+    config: SeriesConfig, panel: Panel, *, store: Store, now: datetime, start_date: date, simulation: JsonValue = None
+) -> Registered:
+    """Store a series with its registration, arms and panel; day 1 is `start_date`.
+
+    Raises:
+        ConfigError: the registration is refused; nothing was stored.
+        UsageError: a series of that name is registered already.
+    """
+    protocol, warnings = check_registration(config, panel)
+    content, system = read(str(config.panel))
+    plan = Plan(
+        series=config.name,
+        registered_at=now,
+        start_date=start_date,
+        seed=config.seed,
+        registration=read_bytes(config.prereg),
+        registration_digest=protocol.digest,
+        panel=PanelFiles(panel.digest, panel.name, panel.version, content, system),
+        items=panel.items,
+        arms=config.arms,
+        simulation=simulation,
+    )
+    write.register_series(store, plan)
+    return Registered(protocol, start_date, warnings)

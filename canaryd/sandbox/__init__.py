@@ -1,0 +1,190 @@
+"""Runs a grader's job, an untrusted program, confined; says how it ended, and never whether it was right.
+
+What the program should return stays outside. Whatever the program does ends as an outcome of `JobResult`; a fault of
+the sandbox itself, which the program cannot bring about, is a `SandboxError` and measures nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import struct
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import cast, get_args
+
+from canaryd import hashing
+from canaryd.errors import MeasurementRefused
+from canaryd.graders import jsontext
+from canaryd.graders.base import Job, JobOutcome, JobResult
+from canaryd.records import JsonValue
+from canaryd.sandbox.backends import Backend, Bwrap, SystemdSocket, Transcript, child_source, default
+
+__all__ = [
+    "Backend",
+    "Bwrap",
+    "Limits",
+    "SandboxError",
+    "SystemdSocket",
+    "components",
+    "default",
+    "execute",
+    "probe",
+]
+
+_OUTCOMES = frozenset(get_args(JobOutcome)) - {"differs"}
+#: The child ends a candidate by itself; this much longer is waited before the child counts as stopped by it.
+_GRACE_S = 4.0
+
+
+class SandboxError(Exception):
+    """The sandbox could not run the program: the sample is a failure `sandbox_error`, never a wrong answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one candidate may use. The CPU limit decides; the wall clock is for those that wait, and generous."""
+
+    cpu_s: int = 5
+    wall_s: int = 8
+    memory_bytes: int = 512 * 1024 * 1024
+    file_bytes: int = 16 * 1024 * 1024
+    processes: int = 64
+
+
+def execute(job: Job, *, backend: Backend, rng: random.Random, limits: Limits | None = None) -> JobResult:
+    """Return how a job ended; it is run twice, and `differs` says that the runs did not agree.
+
+    Each run has its own sandbox, nonce and order of inputs, drawn from `rng` (in service `random.SystemRandom()`).
+
+    Raises:
+        SandboxError: the sandbox did not work.
+    """
+    bounds = limits or Limits()
+    first = _run(job, backend=backend, rng=rng, limits=bounds)
+    if first.outcome not in ("returned", "exception"):
+        return first
+    second = _run(job, backend=backend, rng=rng, limits=bounds)
+    same = first.outcome == second.outcome and jsontext.form(list(first.outputs)) == jsontext.form(list(second.outputs))
+    return first if same else JobResult("differs")
+
+
+def _run(job: Job, *, backend: Backend, rng: random.Random, limits: Limits) -> JobResult:
+    """Return how one run of a job ended."""
+    order = list(range(len(job.inputs)))
+    rng.shuffle(order)
+    nonce = f"{rng.getrandbits(128):032x}"
+    request = {
+        "nonce": nonce,
+        "code": job.code,
+        "entry": job.entry,
+        "inputs": [job.inputs[index] for index in order],
+        "limits": asdict(limits),
+    }
+    body = json.dumps(request).encode()
+    try:
+        transcript = backend.exchange(struct.pack(">I", len(body)) + body, wall_s=limits.wall_s + _GRACE_S)
+    except OSError as error:
+        raise SandboxError(f"the sandbox cannot be reached ({error}); see `canaryd doctor`") from None
+    return _result(transcript, nonce=nonce, order=order)
+
+
+def _result(transcript: Transcript, *, nonce: str, order: list[int]) -> JobResult:
+    """Return what a transcript says, believing only what cannot be of advantage to a candidate."""
+    frames = _frames(transcript.data)
+    if not frames or frames[0] != {"nonce": nonce, "ready": True}:
+        raise SandboxError(
+            f"the sandbox did not start ({transcript.diagnostics or transcript.ended}); see `canaryd doctor`"
+        )
+    if transcript.ended != "closed":
+        return JobResult("timeout" if transcript.ended == "deadline" else "output_limit")
+    said = frames[1] if len(frames) == 2 else {}
+    outcome, outputs = said.get("outcome"), said.get("outputs", [])
+    if said.get("nonce") != nonce or outcome not in _OUTCOMES:
+        return JobResult("protocol_error")
+    if outcome != "returned":
+        return JobResult(cast("JobOutcome", outcome))
+    if not isinstance(outputs, list) or len(outputs) != len(order):
+        return JobResult("protocol_error")
+    by_input = dict(zip(order, outputs, strict=True))
+    return JobResult("returned", tuple(by_input[index] for index in sorted(by_input)))
+
+
+def _frames(data: bytes) -> list[dict[str, JsonValue]]:
+    """Return the frames that stand in the bytes up to the first that is damaged, which counts as an empty one."""
+    frames: list[dict[str, JsonValue]] = []
+    while data:
+        size = int.from_bytes(data[:4], "big")
+        body, data = data[4 : 4 + size], data[4 + size :]
+        try:
+            frame = jsontext.read(body.decode())
+        except ValueError:
+            frame = None
+        if not isinstance(frame, dict) or len(body) < size:
+            return [*frames, {}]
+        frames.append(frame)
+    return frames
+
+
+_PROBE = Job(
+    code=(
+        "import os, sys, pkgutil\n"
+        "def look(what):\n"
+        "    if what == 'cost': return sum(i * i for i in range(1_000_000))\n"
+        "    if what == 'environment': return sorted(os.environ)\n"
+        "    if what == 'files': return sorted(os.listdir('/'))\n"
+        "    return [sys.version, sorted(module.name for module in pkgutil.iter_modules())]\n"
+    ),
+    entry="look",
+    inputs=(["cost"], ["environment"], ["files"], ["interpreter"]),
+)
+_COST = sum(index * index for index in range(1_000_000))
+_SEEN = {"HOME", "LC_CTYPE", "PATH", "PWD", "PYTHONHASHSEED", "PYTHONSAFEPATH"}
+
+
+def probe(*, backend: Backend, rng: random.Random) -> JobResult:
+    """Return the result of a program of known cost that looks around, after checking that it saw nothing it must not.
+
+    Raises:
+        MeasurementRefused: reason `sandbox_unavailable`: items of code cannot be graded here, so nothing is measured.
+    """
+    found = backend.complaints()
+    try:
+        result = None if found else execute(_PROBE, backend=backend, rng=rng)
+    except SandboxError as error:
+        raise _unavailable(str(error)) from None
+    if result is None:
+        raise _unavailable("; ".join(found))
+    if result.outcome != "returned":
+        raise _unavailable(f"a harmless program of known cost ended as {result.outcome}")
+    cost, environment, root, _ = result.outputs
+    if cost != _COST or not isinstance(environment, list) or not isinstance(root, list):
+        raise _unavailable("a program of known result returned another one")
+    seen = sorted(set(map(str, environment)) - _SEEN) + sorted(name for name in map(str, root) if name in _HIDDEN)
+    if seen:
+        raise _unavailable(f"a program inside can see {', '.join(seen)}")
+    return result
+
+
+#: Directories of a host that hold what no candidate may read.
+_HIDDEN = ("boot", "home", "mnt", "opt", "root", "run", "srv", "sys", "var")
+
+
+def _unavailable(why: str) -> MeasurementRefused:
+    """Return the refusal of everything that needs the sandbox."""
+    return MeasurementRefused(
+        f"the sandbox for code items does not work: {why}; run `canaryd doctor`, or measure a panel without code items",
+        reason="sandbox_unavailable",
+    )
+
+
+def components(result: JobResult, *, backend: Backend, limits: Limits | None = None) -> Mapping[str, str]:
+    """Return what of the sandbox belongs in the harness fingerprint, by name; `result` is that of `probe`."""
+    interpreter = hashing.digest(jsontext.form(result.outputs[-1]).encode())
+    version = result.outputs[-1][0] if isinstance(result.outputs[-1], list) else ""
+    return {
+        **backend.tools(),
+        "interpreter": f"{version} ({interpreter})",
+        "limits": hashing.canonical_json(asdict(limits or Limits())).decode(),
+        "child": hashing.digest(child_source().encode()),
+    }

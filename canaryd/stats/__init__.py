@@ -1,0 +1,1 @@
+"""The statistics of canaryd: pure functions of cells and of registered numbers."""

@@ -1,0 +1,169 @@
+"""Early warning: the sequential-rank likelihood-ratio e-process on the order of days.
+
+Under exchangeable days the sequential ranks are independent and uniform whatever the baseline was (Savage 1956).
+For every possible first changed day j the observed order has a Plackett-Luce probability under "days from j on are
+lower" (Lehmann 1953); divided by 1/t! it is a likelihood ratio with mean 1, and so is any mixture of them. By Ville's
+inequality P(the capital ever reaches 1/alpha) <= alpha, at every look, for ever.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from canaryd.stats.cells import FloatArray
+from canaryd.stats.watch_params import Direction, EarlyWarningParams
+
+_LOOKUPS_AT_ONCE = 16_384
+IntArray: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class CapitalPath:
+    """Capital after every day of one segment, for S series side by side.
+
+    `drop` and `rise` have shape (t, S). `onset_weight_drop` and `onset_weight_rise` hold pi(j - n0) E_j(t) after the
+    last day for j = n0 + 1 .. t (row 0 is day n0 + 1). `onset` (t, S) is the most likely first changed day after each
+    day (1-based, 0 up to day n0) in the registered direction.
+    """
+
+    direction: Direction
+    drop: FloatArray
+    rise: FloatArray
+    onset: IntArray
+    onset_weight_drop: FloatArray
+    onset_weight_rise: FloatArray
+
+    @property
+    def capital(self) -> FloatArray:
+        """Capital in the registered direction, shape (t, S)."""
+        return _directed(self.direction, drop=self.drop, rise=self.rise)
+
+    @property
+    def onset_weight(self) -> FloatArray:
+        """Onset weights in the registered direction after the last day."""
+        return _directed(self.direction, drop=self.onset_weight_drop, rise=self.onset_weight_rise)
+
+
+def _directed(direction: Direction, *, drop: FloatArray, rise: FloatArray) -> FloatArray:
+    if direction == "either":
+        return (drop + rise) / 2
+    return drop if direction == "drop" else rise
+
+
+def onset_prior(count: int, params: EarlyWarningParams) -> FloatArray:
+    """Return pi(1) .. pi(count), the prior of the first changed day k days after the baseline.
+
+    pi(k) = w / (k (k + 1)) + (1 - w) / (B b (b + 1)) with b = ceil(k / B); it sums to 1 (statistics.md 4.2.4, there
+    w = 1/2 and B = 10, so that pi(1) = 11/40).
+    """
+    k = np.arange(1, count + 1, dtype=np.float64)
+    block = np.ceil(k / params.prior_block_days)
+    single, spread = params.prior_single_weight, 1.0 - params.prior_single_weight
+    prior: FloatArray = single / (k * (k + 1)) + spread / (params.prior_block_days * block * (block + 1))
+    return prior
+
+
+def capital_path(ranks: NDArray[np.integer], params: EarlyWarningParams) -> CapitalPath:
+    """Return the capital after every day from the days' insertion ranks.
+
+    Args:
+        ranks: shape (t,) or (t, S); row s is the 0-based position, lowest first, at which day s + 1 enters the list of
+            the days before it.
+        params: the registered constants.
+
+    The likelihood ratio of onset j with m = t - j + 1 changed days of weight theta is, with x_(1) < ... < x_(m) the
+    changed days' positions from the top of the list and L_c(y) = log Gamma(y + 1 + (theta - 1) c),
+
+        log A = m log theta + log t! - L_m(t) + sum_c [ L_c(x_(c) - 1) - L_{c-1}(x_(c) - 1) ] ,
+
+    which is the product of statistics.md 4.2.3 with equal runs of factors gathered into Gamma functions. D is the
+    same from the bottom with 1/theta, and the rise exchanges top and bottom.
+
+    Raises:
+        ValueError: a rank of day t is not in 0 .. t - 1.
+
+    >>> toy = EarlyWarningParams(
+    ...     alpha=0.01, streams=("score",), direction="drop", thetas=(3.0, 10.0), baseline_days=2, freeze_days=60,
+    ...     max_segment_days=365, min_coverage=0.8, rank_decimals=9, prior_single_weight=0.5, prior_block_days=10,
+    ...     change_set_ratio=20.0)
+    >>> capital_path(np.array([0, 1, 0]), toy).capital[-1, 0]  # 3729/2800
+    np.float64(1.33178571428571...)
+    """
+    columns = ranks.reshape(len(ranks), -1).astype(np.int64)
+    if ((columns < 0) | (columns > np.arange(len(columns))[:, None])).any():
+        raise ValueError("early warning: the rank of day t must lie in 0 .. t - 1")
+    days, series = columns.shape
+    n0 = params.baseline_days
+    prior = onset_prior(max(days - n0, 0), params)[:, None]
+    table = _gamma_differences(days, params)
+    places = np.empty_like(columns)
+    drop, rise, onset = np.ones((days, series)), np.ones((days, series)), np.zeros((days, series), dtype=np.int64)
+    weight_drop, weight_rise = np.zeros((len(prior), series)), np.zeros((len(prior), series))
+    for t, rank in enumerate(columns, start=1):
+        places[: t - 1] += places[: t - 1] >= rank
+        places[t - 1] = rank
+        if t <= n0:
+            continue
+        moving = slice(max(t - n0 - params.freeze_days, 0), t - n0)
+        ratio_drop, ratio_rise = _likelihood_ratios(places[:t], table, params=params)
+        weight_drop[moving] = prior[moving] * ratio_drop
+        weight_rise[moving] = prior[moving] * ratio_rise
+        unseen = 1.0 - prior[: t - n0].sum()
+        drop[t - 1] = weight_drop[: t - n0].sum(axis=0) + unseen
+        rise[t - 1] = weight_rise[: t - n0].sum(axis=0) + unseen
+        best = _directed(params.direction, drop=weight_drop[: t - n0], rise=weight_rise[: t - n0])
+        onset[t - 1] = n0 + 1 + best.argmax(axis=0)
+    return CapitalPath(params.direction, drop, rise, onset, weight_drop, weight_rise)
+
+
+def _tilts(params: EarlyWarningParams) -> FloatArray:
+    """Return the thetas followed by their reciprocals: the weights of A and of D."""
+    thetas = np.array(params.thetas)
+    return np.concatenate([thetas, 1.0 / thetas])
+
+
+def _gamma_differences(days: int, params: EarlyWarningParams) -> FloatArray:
+    """Return L_c(x - 1) - L_{c-1}(x - 1) for c changed days and position x, shape (c, x, tilt); row c = 0 is zero."""
+    c = np.arange(min(days, params.freeze_days) + 1.0)[:, None, None]
+    x = np.maximum(np.arange(days + 1.0)[None, :, None], np.maximum(c, 1.0))
+    excess = _tilts(params) - 1.0
+    table: FloatArray = gammaln(x + excess * c) - gammaln(x + excess * np.maximum(c - 1.0, 0.0))
+    return table
+
+
+def _likelihood_ratios(
+    places: IntArray, table: FloatArray, *, params: EarlyWarningParams
+) -> tuple[FloatArray, FloatArray]:
+    """Return E_j(t) of a drop and of a rise for the onsets that still move, oldest first, each (m, S).
+
+    `places` (t, S) are the days' 0-based positions from the bottom of the list.
+    """
+    t, series = places.shape
+    recent = places[max(params.baseline_days, t - params.freeze_days) :][::-1]
+    width = len(recent)
+    changed = np.arange(1, width + 1)[:, None, None]
+    flat = table.reshape(-1, table.shape[-1])
+    tilts = _tilts(params)
+    start = changed[:, :, 0] * np.log(tilts) + gammaln(t + 1.0) - gammaln(t + 1.0 + changed[:, :, 0] * (tilts - 1.0))
+    top = np.repeat(start[:, None, :], series, axis=1)
+    bottom = top.copy()
+    step = max(1, _LOOKUPS_AT_ONCE // (width * series))
+    for first in range(0, width, step):
+        element = recent[first : first + step]
+        above = (recent[:, None] >= element).cumsum(axis=0)[first:]
+        m = changed[first:]
+        inside = m > np.arange(first, first + len(element))[:, None]
+        index_top = np.where(inside, above, 0) * table.shape[1] + (t - element)
+        index_bottom = np.where(inside, m + 1 - above, 0) * table.shape[1] + (element + 1)
+        top[first:] += flat.take(index_top, axis=0).sum(axis=1)
+        bottom[first:] += flat.take(index_bottom, axis=0).sum(axis=1)
+    top, bottom = np.exp(top)[::-1], np.exp(bottom)[::-1]
+    half = len(params.thetas)
+    drop: FloatArray = (top[..., :half] + bottom[..., half:]).mean(axis=-1) / 2
+    rise: FloatArray = (bottom[..., :half] + top[..., half:]).mean(axis=-1) / 2
+    return drop, rise

@@ -1,0 +1,19 @@
+"""What is known of each series now, from stored rows alone: it works while nothing else runs, and starts fast."""
+
+from canaryd.status.build import build_status
+from canaryd.status.check import Check, check_status
+from canaryd.status.load import read_status
+from canaryd.status.model import SeriesRecords, SeriesStatus, Status, WindowFigures
+from canaryd.status.text import as_text
+
+__all__ = [
+    "Check",
+    "SeriesRecords",
+    "SeriesStatus",
+    "Status",
+    "WindowFigures",
+    "as_text",
+    "build_status",
+    "check_status",
+    "read_status",
+]

@@ -1,0 +1,147 @@
+"""From stored rows and the time to a Status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+
+from canaryd.records import Run
+from canaryd.schedule import due_at
+from canaryd.stats.watch_state import early_warning_state
+from canaryd.status.model import (
+    ArmFigures,
+    LastRun,
+    SeriesRecords,
+    SeriesStatus,
+    Status,
+    StreamStatus,
+    WindowFigures,
+)
+from canaryd.store.rows import StoredArm, StoredVerdict
+from canaryd.windows import Grid, utc_date
+
+STALE_AFTER = timedelta(hours=26)
+
+
+def build_status(records: Sequence[SeriesRecords], *, now: datetime, version: str, store: str, clock: str) -> Status:
+    """Return the status of the given series at `now`."""
+    return Status(version, store, now, clock, tuple(_series(one, now) for one in records))
+
+
+def _series(records: SeriesRecords, now: datetime) -> SeriesStatus:
+    series, grid = records.series, records.grid
+    tracked, *others = records.arms
+    watched = [arm.name for arm in records.arms if arm.role != "replica"]
+    last_success = _last_success([records.last_completed[arm] for arm in watched])
+    decided = records.verdict.verdict.window_index if records.verdict else None
+    return SeriesStatus(
+        name=series.name,
+        tracked_model=tracked.model,
+        state=records.alarm.state if records.alarm else "warming_up",
+        since=records.alarm.since if records.alarm else series.registered_at,
+        series_day=grid.series_day(utc_date(now)),
+        phase=_phase(grid, utc_date(now)),
+        min_effect=records.min_effect,
+        window=_window(records.verdict, [tracked, *others]) if records.verdict else None,
+        early_warnings=tuple(
+            _stream(name, rows, decided_through=grid.window(decided).last if decided else None)
+            for name, rows in records.early_warnings.items()
+            if rows
+        ),
+        last_success=last_success,
+        stale=_is_stale(last_success or datetime.combine(series.start_date, time(), UTC), now),
+        last_runs=tuple(_last_run(run) for run in records.last_ended.values() if run is not None),
+        next_run=_next_run(records, now),
+    )
+
+
+def _is_stale(since: datetime, now: datetime) -> bool:
+    return now - since > STALE_AFTER
+
+
+def _last_success(completed: Sequence[Run | None]) -> datetime | None:
+    """Return when the last slot ended that every watched arm completed; the oldest of their latest ones."""
+    ends = [run.end.ended_at for run in completed if run is not None and run.end is not None]
+    return min(ends) if len(ends) == len(completed) else None
+
+
+def _phase(grid: Grid, today: date) -> str:
+    day = grid.series_day(today)
+    if day < 1:
+        return f"begins on {grid.start}"
+    index = grid.index_of(today)
+    within = (today - grid.window(index).first).days + 1
+    length = grid.window_days if index else grid.baseline_days
+    return f"day {within} of {length} of {f'window {index}' if index else 'the baseline'}"
+
+
+def _next_run(records: SeriesRecords, now: datetime) -> datetime:
+    today = max(utc_date(now), records.series.start_date)
+    ended = [run for run in records.last_ended.values() if run is not None and run.start.slot_date == today]
+    if len(ended) == len(records.arms):
+        today += timedelta(days=1)
+    return due_at(today, records.due_minute)
+
+
+def _last_run(run: Run) -> LastRun:
+    assert run.end is not None
+    return LastRun(run.start.arm, run.start.slot_date, run.end.outcome, run.end.reason)
+
+
+def _stream(name: str, rows: Sequence[Any], *, decided_through: date | None) -> StreamStatus:
+    state = early_warning_state(rows, decided_through=decided_through)
+    alarms = [row for row in rows if row.alarm]
+    shown = alarms[-1] if state == "alarm" else rows[-1]
+    last_alarm = alarms[-1] if alarms else None
+    return StreamStatus(
+        stream=name,
+        state=state,
+        capital=shown.capital,
+        threshold=shown.threshold,
+        onset=rows[-1].onset,
+        alarmed_on=last_alarm.slot_date if last_alarm else None,
+        alarm_onset=last_alarm.onset if last_alarm else None,
+    )
+
+
+def _window(stored: StoredVerdict, arms: Sequence[StoredArm]) -> WindowFigures:
+    verdict = stored.verdict
+    clauses: Mapping[str, Any] = verdict.clauses
+    mde = clauses["mde"]
+    return WindowFigures(
+        index=verdict.window_index,
+        first=date.fromisoformat(clauses["first"]),
+        last=date.fromisoformat(clauses["last"]),
+        verdict=verdict.kind,
+        direction=verdict.direction,
+        attribution=verdict.attribution,
+        reasons=verdict.reasons,
+        mde=mde["two_windows"] if mde else None,
+        panel_items=clauses["panel_items"],
+        arms=tuple(_arm(arm, clauses) for arm in arms if arm.name in clauses["arms"]),
+    )
+
+
+def _arm(arm: StoredArm, clauses: Mapping[str, Any]) -> ArmFigures:
+    window = clauses["window"] if arm.role == "tracked" else clauses["controls"][arm.name]["window"]
+    estimate, beside = window["estimate"], clauses["arms"][arm.name]
+    tokens = beside["tokens"]
+    lower, upper = estimate.get("ci") or (None, None)
+    token_lower, token_upper = tokens["ci"] or (None, None)
+    return ArmFigures(
+        arm=arm.name,
+        role=arm.role,
+        status=estimate["status"],
+        delta=estimate["delta"],
+        ci_lower=lower,
+        ci_upper=upper,
+        standard_error=estimate.get("se_used"),
+        pairs=estimate["items_paired"],
+        token_state=tokens["state"],
+        token_change=tokens["change"],
+        token_ci_lower=token_lower,
+        token_ci_upper=token_upper,
+        outcome_rate_state=beside["outcomes"]["state"],
+        headroom=beside["headroom"]["state"] if beside["headroom"] else None,
+    )

@@ -1,0 +1,137 @@
+"""The status of a store as frozen records with one JSON form; scores and deltas are fractions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date, datetime
+from typing import Any
+
+from canaryd.records import Alarm, AlarmState, EarlyWarningDay, JsonValue, Role, Run
+from canaryd.stats.watch_state import EarlyWarningState
+from canaryd.store.rows import Series, StoredArm, StoredVerdict
+from canaryd.windows import Grid
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesRecords:
+    """The stored rows of one series that its status is made of; `last_completed` and `last_ended` are by arm."""
+
+    series: Series
+    arms: tuple[StoredArm, ...]
+    grid: Grid
+    min_effect: float
+    due_minute: int
+    verdict: StoredVerdict | None
+    alarm: Alarm | None
+    early_warnings: Mapping[str, Sequence[EarlyWarningDay]]
+    last_completed: Mapping[str, Run | None]
+    last_ended: Mapping[str, Run | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ArmFigures:
+    """What the latest decided window says of one arm; a number that is not known is None, and `status` says why."""
+
+    arm: str
+    role: Role
+    status: str
+    delta: float | None
+    ci_lower: float | None
+    ci_upper: float | None
+    standard_error: float | None
+    pairs: int
+    token_state: str
+    token_change: float | None
+    token_ci_lower: float | None
+    token_ci_upper: float | None
+    outcome_rate_state: str
+    headroom: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFigures:
+    """The latest decided window: its verdict, and the figures of every arm, the tracked one first."""
+
+    index: int
+    first: date
+    last: date
+    verdict: str
+    direction: str | None
+    attribution: str | None
+    reasons: tuple[str, ...]
+    mde: float | None
+    panel_items: int
+    arms: tuple[ArmFigures, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStatus:
+    """One early-warning stream: its capital against the threshold, and the most likely first changed day.
+
+    `onset` is that of the segment that runs now, `alarm_onset` that of the latest alarm.
+    """
+
+    stream: str
+    state: EarlyWarningState
+    capital: float
+    threshold: float
+    onset: date | None
+    alarmed_on: date | None
+    alarm_onset: date | None
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """How the latest ended run of an arm ended."""
+
+    arm: str
+    slot_date: date
+    outcome: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesStatus:
+    """One series now; `window` is None before the first decided one, `last_success` before the first whole day."""
+
+    name: str
+    tracked_model: str
+    state: AlarmState
+    since: datetime
+    series_day: int
+    phase: str
+    min_effect: float
+    window: WindowFigures | None
+    early_warnings: tuple[StreamStatus, ...]
+    last_success: datetime | None
+    stale: bool
+    last_runs: tuple[LastRun, ...]
+    next_run: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The status of a store; `clock` is `system`, or `demo` where a demo's frozen calendar is obeyed."""
+
+    version: str
+    store: str
+    now: datetime
+    clock: str
+    series: tuple[SeriesStatus, ...]
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the status as JSON; changes to this form only ever add keys."""
+        return {"schema_version": SCHEMA_VERSION, **{key: _plain(value) for key, value in asdict(self).items()}}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return value

@@ -1,0 +1,219 @@
+"""Opening a store: one writer, separate readers, the same behaviour on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, InternalError, OperationalError, StatementError
+
+from canaryd.errors import CanarydError, ConfigError, StoreUnavailable
+from canaryd.store.schema import REVISIONS
+
+#: Marks a SQLite file as a store of canaryd ("cnry").
+APPLICATION_ID = 0x636E7279
+_OLDEST_SQLITE = (3, 37)
+_POSTGRES_SETTINGS = {
+    "TimeZone": "UTC",
+    "statement_timeout": "30s",
+    "lock_timeout": "5s",
+    "idle_in_transaction_session_timeout": "60s",
+}
+
+
+class RowRefused(CanarydError):
+    """The database refused a row that breaks a rule of the schema; the text names the rule and no value."""
+
+
+class Store:
+    """An open store. `read` and `write` give transactions; `close` lets go of every connection.
+
+    Both raise StoreUnavailable when the database cannot be used (missing, locked, full, read-only, gone), and
+    RowRefused when a row breaks a rule of the schema. `name` is the URL without a password.
+    """
+
+    def __init__(self, url: URL) -> None:
+        self.name = url.render_as_string(hide_password=True)
+        self._writer = _writer_engine(url)
+        self._reader = _reader_engine(url)
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Yield a connection that sees one unchanging state of the store and cannot write."""
+        with self._explained(), self._reader.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """Yield a connection inside one transaction, committed at the end of the block; keep the block short."""
+        with self._explained(), self._writer.begin() as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._writer.dispose()
+        self._reader.dispose()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except IntegrityError as error:
+            # The driver's own text, and so its chain, may quote the refused row: prompts and answers stay out of logs.
+            raise RowRefused(f"store {self.name} refused a row: {_broken_rule(error)}") from None
+        except (OperationalError, InternalError) as error:
+            raise StoreUnavailable(f"store {self.name} cannot be used: {_first_line(error)}") from error
+        except StatementError as error:
+            if isinstance(error, DBAPIError) or error.orig is None:
+                raise
+            # A value that its column type refuses (a naive time, NaN in JSON): the type's own error says which.
+            raise error.orig from None
+
+
+def parse_url(url: str) -> URL:
+    """Return a store URL; raise ConfigError unless it is `sqlite:///FILE` or `postgresql://...`."""
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        parsed = None
+    if parsed is not None and parsed.get_backend_name() == "postgresql":
+        return parsed.set(drivername="postgresql+psycopg")
+    if parsed is not None and parsed.get_backend_name() == "sqlite" and parsed.database not in {None, "", ":memory:"}:
+        return parsed.set(drivername="sqlite+pysqlite")
+    raise ConfigError("store.url is neither sqlite:///FILE nor postgresql://USER@HOST/DATABASE; write one of the two")
+
+
+def open_store(url: str, *, create: bool = False) -> Store:
+    """Open the store at a URL (a relative SQLite path is relative to the working directory).
+
+    With `create`, a store that does not exist yet is made; one of an older schema is never upgraded here.
+
+    Raises:
+        StoreUnavailable: the store is missing, cannot be read, or its schema is not the one of this canaryd.
+        ConfigError: the URL is of no supported kind.
+    """
+    parsed = parse_url(url)
+    if create and revision(parsed) is None:
+        from canaryd.store.migrate import upgrade
+
+        upgrade(url)
+    found = revision(parsed)
+    name = parsed.render_as_string(hide_password=True)
+    if found is None:
+        raise StoreUnavailable(f"store {name} does not exist; create it with `canaryd db upgrade`")
+    if found != REVISIONS[-1]:
+        cure = (
+            "run `canaryd db upgrade`" if found in REVISIONS else "it was written by a newer canaryd; install that one"
+        )
+        raise StoreUnavailable(f"store {name} has schema {found}, this canaryd reads {REVISIONS[-1]}; {cure}")
+    return Store(parsed)
+
+
+def revision(url: URL) -> str | None:
+    """Return the schema revision of the store at a URL, None where there is no store yet.
+
+    Raises:
+        StoreUnavailable: the database cannot be reached, or the file is not a store of canaryd.
+    """
+    name = url.render_as_string(hide_password=True)
+    is_sqlite = url.get_backend_name() == "sqlite"
+    if is_sqlite and not Path(str(url.database)).is_file():
+        return None
+    engine = _reader_engine(url)
+    try:
+        with engine.connect() as connection:
+            if is_sqlite:
+                _require_store_file(connection, name)
+            if not inspect(connection).has_table("alembic_version"):
+                return None
+            found: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
+            return found
+    except DBAPIError as error:
+        raise StoreUnavailable(f"store {name} cannot be opened: {_first_line(error)}") from error
+    finally:
+        engine.dispose()
+
+
+def sqlite_engine(url: URL, *, begin: str, pragmas: tuple[str, ...], pool_size: int) -> Engine:
+    """Return an engine on a SQLite file whose transactions start with the statement `begin`.
+
+    The driver's own transaction handling is off: left on, it would not roll back DDL and would begin reads late.
+    """
+    engine = create_engine(
+        url, hide_parameters=True, pool_size=pool_size, max_overflow=0, connect_args={"isolation_level": None}
+    )
+
+    @event.listens_for(engine, "connect")
+    def _configure(connection: Any, _record: Any) -> None:
+        # Not every SQLite is compiled with mathematical functions.
+        connection.create_function("ln", 1, math.log, deterministic=True)
+        for pragma in ("busy_timeout=5000", *pragmas):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    return engine
+
+
+def postgres_engine(url: URL, *, read_only: bool) -> Engine:
+    """Return an engine on a PostgreSQL database; a reader's transactions are read-only snapshots."""
+    settings = {**_POSTGRES_SETTINGS, "default_transaction_read_only": "on" if read_only else "off"}
+    options = " ".join(f"-c {key}={value}" for key, value in settings.items())
+    return create_engine(
+        url,
+        hide_parameters=True,
+        pool_size=2,
+        pool_pre_ping=True,
+        pool_recycle=1800,
+        isolation_level="REPEATABLE READ" if read_only else "READ COMMITTED",
+        connect_args={"application_name": "canaryd", "options": options, "connect_timeout": 10},
+    )
+
+
+def _writer_engine(url: URL) -> Engine:
+    if url.get_backend_name() == "postgresql":
+        return postgres_engine(url, read_only=False)
+    pragmas = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON")
+    return sqlite_engine(url, begin="BEGIN IMMEDIATE", pragmas=pragmas, pool_size=1)
+
+
+def _reader_engine(url: URL) -> Engine:
+    if url.get_backend_name() == "postgresql":
+        return postgres_engine(url, read_only=True)
+    return sqlite_engine(url, begin="BEGIN", pragmas=("query_only=ON",), pool_size=5)
+
+
+def _require_store_file(connection: Connection, name: str) -> None:
+    """Refuse a SQLite library that is too old and a file that belongs to something else."""
+    version = connection.dialect.server_version_info
+    if version is not None and version < _OLDEST_SQLITE:
+        raise StoreUnavailable(
+            f"store {name} needs SQLite {'.'.join(map(str, _OLDEST_SQLITE))} or newer, this Python has "
+            f"{'.'.join(map(str, version))}; use a newer Python"
+        )
+    is_empty = connection.scalar(text("PRAGMA page_count")) == 0
+    if not is_empty and connection.scalar(text("PRAGMA application_id")) != APPLICATION_ID:
+        raise StoreUnavailable(f"{name} is a SQLite file of another program; name a file of canaryd in store.url")
+
+
+def _broken_rule(error: IntegrityError) -> str:
+    diagnostic = getattr(error.orig, "diag", None)
+    if diagnostic is None:
+        return str(error.orig)
+    return str(diagnostic.message_primary)
+
+
+def _first_line(error: DBAPIError) -> str:
+    return str(error.orig).strip().partition("\n")[0]

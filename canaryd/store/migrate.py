@@ -1,0 +1,83 @@
+"""Bringing a store to the schema of this canaryd; the only module that needs alembic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import URL, Connection, Engine, text
+from sqlalchemy.exc import DBAPIError
+
+from canaryd.errors import StoreUnavailable
+from canaryd.store.engine import APPLICATION_ID, parse_url, postgres_engine, sqlite_engine
+
+
+def upgrade(url: str, *, to: str = "head") -> None:
+    """Create the store at a URL, or bring it to a revision, in one transaction: all or nothing.
+
+    Raises:
+        StoreUnavailable: the database cannot be used, or migrated rows would break a foreign key; nothing is changed.
+    """
+    _migrate(url, lambda config: command.upgrade(config, to))
+
+
+def downgrade(url: str, *, to: str) -> None:
+    """Take the store at a URL back to an older revision (`base`: nothing left), in one transaction.
+
+    Raises:
+        StoreUnavailable: as `upgrade`.
+    """
+    _migrate(url, lambda config: command.downgrade(config, to))
+
+
+def migrations_dir() -> Path:
+    """Return the directory of the migration scripts: package data in a wheel, the top-level directory in a checkout."""
+    package = Path(str(files("canaryd")))
+    packaged = package / "data" / "migrations"
+    return packaged if packaged.is_dir() else package.parent / "migrations"
+
+
+def alembic_config(connection: Connection | None = None) -> Config:
+    """Return alembic's configuration; migrations run in the transaction of the given connection."""
+    config = Config()
+    config.set_main_option("script_location", str(migrations_dir()).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    return config
+
+
+def _migrate(url: str, step: Callable[[Config], None]) -> None:
+    parsed = parse_url(url)
+    engine = _engine(parsed)
+    try:
+        with engine.begin() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended('canaryd:migrate', 0))"))
+            step(alembic_config(connection))
+            if connection.dialect.name == "sqlite":
+                _close_sqlite_migration(connection, parsed)
+    except DBAPIError as error:
+        name = parsed.render_as_string(hide_password=True)
+        raise StoreUnavailable(f"store {name} cannot be migrated: {str(error.orig).strip()}") from error
+    finally:
+        engine.dispose()
+
+
+def _engine(url: URL) -> Engine:
+    if url.get_backend_name() == "postgresql":
+        return postgres_engine(url, read_only=False)
+    # Foreign keys are off: recreating a parent table with them on would delete or refuse its children.
+    pragmas = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=OFF")
+    return sqlite_engine(url, begin="BEGIN IMMEDIATE", pragmas=pragmas, pool_size=1)
+
+
+def _close_sqlite_migration(connection: Connection, url: URL) -> None:
+    broken = connection.execute(text("PRAGMA foreign_key_check")).first()
+    if broken is not None:
+        raise StoreUnavailable(
+            f"store {url.database} was not migrated: a row of table {broken[0]} would lose the row of {broken[2]} "
+            "that it names; restore a backup or report this"
+        )
+    connection.execute(text(f"PRAGMA application_id={APPLICATION_ID}"))

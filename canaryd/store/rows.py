@@ -1,0 +1,190 @@
+"""What the store takes and gives beside the nouns of `records`: small frozen rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Literal
+
+from canaryd.records import Arm, Failure, Grade, Item, JsonValue, ResolvedStanding, Role, SampleKey, StopKind, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class PanelFiles:
+    """A frozen panel as its files' bytes, under its digest."""
+
+    digest: str
+    name: str
+    version: str
+    content: bytes
+    system: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that registering a series stores; `registration` is the file's bytes, day 1 is `start_date`."""
+
+    series: str
+    registered_at: datetime
+    start_date: date
+    seed: int
+    registration: bytes
+    registration_digest: str
+    panel: PanelFiles
+    items: Sequence[Item]
+    arms: Sequence[Arm]
+    simulation: JsonValue = None
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One registered series."""
+
+    name: str
+    registered_at: datetime
+    start_date: date
+    seed: int
+    panel_digest: str
+    registration_digest: str
+    simulation: JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class StoredArm:
+    """One arm of a series as it was registered; `config` is its settings without any key."""
+
+    name: str
+    role: Role
+    provider: str
+    model: str
+    config: Mapping[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class PanelItem:
+    """One item of a stored panel without its texts, in the order of the file; `target_label` is a textual target."""
+
+    item_id: str
+    ordinal: int
+    family: str | None
+    cluster: str
+    sentinel: bool
+    replicates: int
+    target_label: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyClaimed:
+    """A claim that changed nothing: the run of this arm, slot and attempt had been started before."""
+
+    series: str
+    arm: str
+    slot_date: date
+    attempt: int
+    started_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """A note that one run or one sample (give exactly one) must not be analysed, and why."""
+
+    reason: str
+    detail: str
+    at: datetime
+    run_id: int | None = None
+    sample_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSample:
+    """One stored sample. `text` is None where there was no reply; `invalid_reason` is None for a valid sample."""
+
+    sample_id: int
+    run_id: int
+    attempt: int
+    key: SampleKey
+    result: Grade | Failure
+    asked_at: datetime
+    ended_at: datetime
+    calls: int
+    stop: StopKind | None
+    resolved_model: str | None
+    standing: ResolvedStanding | None
+    response_id: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    reasoning_tokens: int | None
+    text_digest: str | None
+    text: str | None
+    invalid_reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One arm over consecutive slot dates, both ends included."""
+
+    series: str
+    arm: str
+    first: date
+    last: date
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The `n` graded samples of one item on one day: the sum of a value over them, and of its square."""
+
+    item_id: str
+    slot_date: date
+    n: int
+    total: float
+    total_sq: float
+
+
+@dataclass(frozen=True, slots=True)
+class SpanCounts:
+    """What became of the samples of a span, sentinels apart.
+
+    `scored_items` counts, for each day that has any, the items with at least one score; `fingerprints` are those of
+    the runs that the samples belong to.
+    """
+
+    scored: int
+    harness_failures: Mapping[str, int]
+    outcome_failures: Mapping[str, int]
+    scored_items: Mapping[date, int]
+    fingerprints: frozenset[str]
+
+    @property
+    def attempted(self) -> int:
+        """The number of samples, failures included."""
+        return self.scored + sum(self.harness_failures.values()) + sum(self.outcome_failures.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Samples of one arm or one run, sentinels counted; an unreported token count adds nothing.
+
+    `score_total` is the sum of the `scored` samples' scores; `failures` counts each kind that occurred.
+    """
+
+    samples: int
+    scored: int
+    score_total: float
+    passed: int
+    failures: Mapping[str, int]
+    input_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVerdict:
+    """A verdict under its id."""
+
+    verdict_id: int
+    verdict: Verdict
+
+
+SentinelChoice = Literal["exclude", "only", "include"]
+CellValue = Literal["score", "output_tokens", "log_output_tokens"]

@@ -1,0 +1,297 @@
+"""The only INSERTs of measurements and decisions. One short transaction per call; rows never change afterwards.
+
+What belongs to a running series takes the lease and raises Locked once another process has taken the series over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, Table, and_, insert, select
+
+from canaryd.errors import UsageError
+from canaryd.hashing import digest
+from canaryd.records import (
+    Alarm,
+    Arm,
+    EarlyWarningDay,
+    Failure,
+    JsonValue,
+    Reply,
+    Run,
+    RunEnd,
+    RunStart,
+    Sample,
+    Verdict,
+)
+from canaryd.store import schema, texts
+from canaryd.store.engine import RowRefused, Store
+from canaryd.store.lease import Lease, require_lease
+from canaryd.store.rows import AlreadyClaimed, Invalid, Plan
+
+
+def register_series(store: Store, plan: Plan) -> None:
+    """Store a series with its registration, arms and panel (which may be there already).
+
+    Raises:
+        UsageError: a series of that name exists.
+    """
+    with store.write() as connection:
+        if connection.scalar(select(schema.series.c.name).where(schema.series.c.name == plan.series)) is not None:
+            raise UsageError(
+                f"series {plan.series!r} is already registered in {store.name} and cannot change; "
+                "register the new plan under another name"
+            )
+        _add_panel(connection, plan)
+        connection.execute(
+            insert(schema.series).values(
+                name=plan.series,
+                registered_at=plan.registered_at,
+                start_date=plan.start_date,
+                seed=plan.seed,
+                panel_digest=plan.panel.digest,
+                registration_digest=plan.registration_digest,
+                registration=plan.registration,
+                simulation=plan.simulation,
+            )
+        )
+        for arm in plan.arms:
+            connection.execute(insert(schema.arm).values(_arm_values(plan.series, arm)))
+
+
+def claim_slot(
+    store: Store, starts: Sequence[RunStart], *, lease: Lease, epoch: int
+) -> tuple[Run, ...] | AlreadyClaimed:
+    """Start the runs of one slot, all or none: of two claims of the same attempt exactly one returns runs.
+
+    Raises:
+        Locked: the lease is lost.
+        RowRefused: an arm is not registered.
+    """
+    return _claim(store, starts, lease=lease, epoch=epoch, end=None)
+
+
+def record_missed(
+    store: Store, starts: Sequence[RunStart], *, end: RunEnd, lease: Lease, epoch: int
+) -> tuple[Run, ...] | AlreadyClaimed:
+    """Store runs of a slot that asked nothing (missed, refused): they end, with the reason, as they start.
+
+    Raises:
+        Locked: the lease is lost.
+        RowRefused: an arm is not registered.
+    """
+    return _claim(store, starts, lease=lease, epoch=epoch, end=end)
+
+
+def append_sample(store: Store, sample: Sample, *, run_id: int, lease: Lease) -> int:
+    """Store one sample of an open run and return its id.
+
+    Raises:
+        Locked: the lease is lost.
+        RowRefused: the sample is there already, or breaks a rule (a score outside [0, 1], NaN included).
+        ValueError: the run is closed or another one than the sample's, or its panel has no such item.
+    """
+    return append_samples(store, (sample,), run_id=run_id, lease=lease)[0]
+
+
+def append_samples(store: Store, samples: Sequence[Sample], *, run_id: int, lease: Lease) -> tuple[int, ...]:
+    """Store samples of one open run, all or none, and return their ids in order; raises as `append_sample`."""
+    with store.write() as connection:
+        require_lease(connection, lease)
+        run = _open_run(connection, run_id, lease=lease)
+        return tuple(_add_sample(connection, sample, run=run) for sample in samples)
+
+
+def end_run(store: Store, end: RunEnd, *, run_id: int, lease: Lease) -> None:
+    """Close an open run; one that a dead process left open is closed as `abandoned` by the series' next holder.
+
+    Raises:
+        Locked: the lease is lost.
+        ValueError: the run is closed already.
+    """
+    with store.write() as connection:
+        require_lease(connection, lease)
+        _open_run(connection, run_id, lease=lease)
+        connection.execute(insert(schema.run_end).values(run_id=run_id, **asdict(end)))
+
+
+def append_validity(store: Store, note: Invalid) -> int:
+    """Mark one run or sample invalid and return the note's id; a person may do so while a daemon holds the series.
+
+    Raises:
+        RowRefused: there is no such run or sample, or not exactly one of the two is named.
+    """
+    with store.write() as connection:
+        return _insert(connection, schema.validity, asdict(note))
+
+
+def append_verdict(store: Store, verdict: Verdict, *, lease: Lease) -> int:
+    """Store a verdict and return its id.
+
+    Raises:
+        Locked: the lease is lost.
+        RowRefused: its window has a verdict that this one does not supersede, or a superseded one is named again.
+        ValueError: a clause has no canonical JSON form (NaN).
+    """
+    values = {field: getattr(verdict, field) for field in Verdict.__slots__}
+    values |= {"reasons": list(verdict.reasons), "clauses": dict(verdict.clauses)}
+    with store.write() as connection:
+        require_lease(connection, lease)
+        return _insert(connection, schema.verdict, values)
+
+
+def append_alarm(store: Store, alarm: Alarm, *, lease: Lease) -> int:
+    """Store a transition of a series' alarm state and return its id; raises Locked when the lease is lost."""
+    with store.write() as connection:
+        require_lease(connection, lease)
+        return _insert(connection, schema.alarm, asdict(alarm))
+
+
+def append_early_warning(store: Store, days: Sequence[EarlyWarningDay], *, lease: Lease) -> None:
+    """Store steps of early-warning streams, all or none.
+
+    Raises:
+        Locked: the lease is lost.
+        RowRefused: a step is there already, or its capital is no number.
+    """
+    with store.write() as connection:
+        require_lease(connection, lease)
+        for day in days:
+            connection.execute(insert(schema.early_warning).values(asdict(day)))
+
+
+def _claim(
+    store: Store, starts: Sequence[RunStart], *, lease: Lease, epoch: int, end: RunEnd | None
+) -> tuple[Run, ...] | AlreadyClaimed:
+    try:
+        with store.write() as connection:
+            require_lease(connection, lease)
+            runs = []
+            for start in starts:
+                run_id = _insert(connection, schema.run_start, asdict(start) | {"epoch": epoch, "term": lease.term})
+                if end is not None:
+                    connection.execute(insert(schema.run_end).values(run_id=run_id, **asdict(end)))
+                runs.append(Run(run_id, start, end))
+            return tuple(runs)
+    except RowRefused:
+        with store.read() as connection:
+            for start in starts:
+                since = connection.scalar(select(schema.run_start.c.started_at).where(_same_attempt(start)))
+                if since is not None:
+                    return AlreadyClaimed(start.series, start.arm, start.slot_date, start.attempt, since)
+        raise
+
+
+def _same_attempt(start: RunStart) -> ColumnElement[bool]:
+    row = schema.run_start.c
+    return and_(
+        row.series == start.series,
+        row.slot_date == start.slot_date,
+        row.arm == start.arm,
+        row.attempt == start.attempt,
+    )
+
+
+def _open_run(connection: Connection, run_id: int, *, lease: Lease) -> RowMapping:
+    start, end = schema.run_start, schema.run_end
+    query = select(start, end.c.outcome).outerjoin_from(start, end).where(start.c.run_id == run_id)
+    run = connection.execute(query).mappings().one_or_none()
+    if run is None or run["series"] != lease.series:
+        raise ValueError(f"series {lease.series!r} has no run {run_id}")
+    if run["outcome"] is not None:
+        raise ValueError(f"run {run_id} of series {lease.series!r} is closed ({run['outcome']})")
+    return run
+
+
+def _add_sample(connection: Connection, sample: Sample, *, run: RowMapping) -> int:
+    key = sample.key
+    if (key.series, key.arm, key.slot_date) != (run["series"], run["arm"], run["slot_date"]):
+        raise ValueError(f"{key} is not a sample of run {run['run_id']}")
+    item = schema.panel_item.c
+    query = select(item.ordinal).where(item.panel_digest == run["panel_digest"], item.item_id == key.item_id)
+    if connection.scalar(query) is None:
+        raise ValueError(f"the panel of run {run['run_id']} has no item {key.item_id!r}")
+    body = None if sample.reply is None else texts.encode(sample.reply.text)
+    values = {
+        "run_id": run["run_id"],
+        "item_id": key.item_id,
+        "replicate": key.replicate,
+        "asked_at": sample.asked_at,
+        "ended_at": sample.ended_at,
+        "calls": sample.calls,
+        "text_digest": None if body is None else digest(body),
+    }
+    sample_id = _insert(connection, schema.sample, values | _result_values(sample) | _reply_values(sample.reply))
+    if body is not None:
+        codec, stored = texts.pack(body)
+        connection.execute(insert(schema.reply_text).values(sample_id=sample_id, codec=codec, body=stored))
+    return sample_id
+
+
+def _result_values(sample: Sample) -> dict[str, Any]:
+    result = sample.result
+    if isinstance(result, Failure):
+        return {"failure_kind": result.kind, "failure_detail": result.detail}
+    return {
+        "score": result.score,
+        "answered": result.answered,
+        "passed": result.passed,
+        "grade_detail": result.detail,
+        "grader": result.grader,
+    }
+
+
+def _reply_values(reply: Reply | None) -> dict[str, Any]:
+    if reply is None:
+        return {}
+    return {field: getattr(reply, field) for field in Reply.__slots__ if field != "text"}
+
+
+def _add_panel(connection: Connection, plan: Plan) -> None:
+    panel = plan.panel
+    if connection.scalar(select(schema.panel.c.digest).where(schema.panel.c.digest == panel.digest)) is not None:
+        return
+    connection.execute(insert(schema.panel).values(asdict(panel)))
+    for ordinal, item in enumerate(plan.items):
+        connection.execute(
+            insert(schema.panel_item).values(
+                panel_digest=panel.digest,
+                item_id=item.item_id,
+                ordinal=ordinal,
+                family=item.family,
+                cluster=item.cluster,
+                sentinel=item.sentinel,
+                replicates=item.replicates,
+                target_label=item.target if isinstance(item.target, str) else None,
+            )
+        )
+
+
+def _arm_values(series: str, arm: Arm) -> dict[str, Any]:
+    """Return the row of an arm; its base URL is left out where the arm withholds it, its credential always."""
+    config: dict[str, JsonValue] = {
+        "params": dict(arm.params),
+        "options": dict(arm.options),
+        "timeout_s": arm.timeout_s,
+        "concurrency": arm.concurrency,
+        "requests_per_minute": arm.requests_per_minute,
+        "expect_resolved": arm.expect_resolved,
+        "base_url": None if arm.redact else arm.base_url,
+        "redact": arm.redact,
+    }
+    return {
+        "series": series,
+        "arm": arm.name,
+        "role": arm.role,
+        "provider": arm.provider,
+        "model": arm.model,
+        "config": {key: value for key, value in config.items() if value is not None},
+    }
+
+
+def _insert(connection: Connection, into: Table, values: dict[str, Any]) -> int:
+    key = connection.execute(insert(into).values(values)).inserted_primary_key
+    assert key is not None
+    return int(key[0])

@@ -1,0 +1,156 @@
+"""Reading a TOML document into typed values: every key is known or refused, with the line it stands on."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NoReturn, TypeVar
+
+from canaryd.errors import ConfigError
+
+T = TypeVar("T")
+
+_HEADER = re.compile(r"\s*\[(?P<array>\[)?\s*(?P<name>[A-Za-z0-9_.\s\-]+?)\s*\]+\s*(#.*)?$")
+
+
+class Table:
+    """One TOML table that is emptied key by key; what is left at the end is unknown and refused."""
+
+    def __init__(self, values: Mapping[str, Any], *, source: str, text: str, path: str = "") -> None:
+        self._left = dict(values)
+        self._known: list[str] = []
+        self.source = source
+        self.path = path
+        self._text = text
+
+    def line_of(self, key: str) -> int | None:
+        """Return the line on which `key` of this table is set, or None when it stands nowhere."""
+        key_pattern = rf'"?{re.escape(key)}"?\s*[.=]'
+        for number, header, line in _lines_with_header(self._text):
+            if header == self.path and re.match(rf"\s*{key_pattern}", line):
+                return number
+            inside = f"{header}." if header else ""
+            if self.path != header and self.path.startswith(inside):
+                inline = self.path.removeprefix(inside).split(".")[0]
+                if re.match(rf"\s*{re.escape(inline)}\s*[.=]", line) and re.search(rf"[{{,.]\s*{key_pattern}", line):
+                    return number
+        return None
+
+    def where(self, key: str) -> str:
+        """Return `file:line: key` (without the line when the key is absent)."""
+        line = self.line_of(key)
+        dotted = f"{self.path}.{key}" if self.path else key
+        return f"{self.source}:{line}: {dotted}" if line else f"{self.source}: {dotted}"
+
+    def refuse(self, key: str, why: str) -> NoReturn:
+        """Raise ConfigError naming the place of `key`."""
+        raise ConfigError(f"{self.where(key)} {why}")
+
+    def take(
+        self, key: str, kind: type[T], *, default: T | None = None, check: Callable[[T], str | None] | None = None
+    ) -> T:
+        """Return the value of `key`; without a default the key is required.
+
+        `check` returns why a value is refused, or None. An integer is accepted where a float is asked for.
+        """
+        self._known.append(key)
+        if key not in self._left:
+            if default is None:
+                self.refuse(key, f"is required; add it as {_example(kind)}")
+            return default
+        value = self._left.pop(key)
+        if kind is float and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
+            self.refuse(key, f"is {value!r}, but must be {_example(kind)}")
+        if check and (why := check(value)):
+            self.refuse(key, f"is {value!r}, but {why}")
+        return value
+
+    def optional(self, key: str, kind: type[T], *, check: Callable[[T], str | None] | None = None) -> T | None:
+        """Return the value of `key`, or None when it is absent."""
+        if key not in self._left:
+            self._known.append(key)
+            return None
+        return self.take(key, kind, check=check)
+
+    def table(self, key: str) -> Table:
+        """Return the sub-table `key`, empty when it is absent."""
+        values = self.take(key, dict, default={})
+        path = f"{self.path}.{key}" if self.path else key
+        return Table(values, source=self.source, text=self._text, path=path)
+
+    def tables(self, key: str) -> list[Table]:
+        """Return the array of tables `key`, empty when it is absent."""
+        values = self.take(key, list, default=[])
+        if not all(isinstance(value, dict) for value in values):
+            self.refuse(key, f"must be an array of tables, written [[{key}]]")
+        path = f"{self.path}.{key}" if self.path else key
+        return [
+            Table(value, source=self.source, text=self._text, path=f"{path}[{n}]") for n, value in enumerate(values)
+        ]
+
+    def rest(self) -> dict[str, Any]:
+        """Return every key that was not taken, and take it."""
+        left, self._left = self._left, {}
+        return left
+
+    def done(self) -> None:
+        """Refuse the keys that nobody took.
+
+        Raises:
+            ConfigError: there is an unknown key; the message lists the allowed ones.
+        """
+        if self._left:
+            unknown = next(iter(self._left))
+            self.refuse(unknown, f"is unknown; allowed here: {', '.join(sorted(self._known)) or 'nothing'}")
+
+
+def parse_table(text: str, *, source: str) -> Table:
+    """Return the root table of a TOML text.
+
+    Raises:
+        ConfigError: the text is not TOML; the message has the line.
+    """
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"line (\d+)", str(error))
+        place = f"{source}:{line.group(1)}" if line else source
+        raise ConfigError(f"{place}: this is not valid TOML ({error}); mend that line") from None
+    return Table(values, source=source, text=text)
+
+
+_EXAMPLES: dict[type, str] = {
+    str: 'a text ("...")',
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    dict: "a table",
+    list: "a list",
+}
+
+
+def _example(kind: type) -> str:
+    return _EXAMPLES.get(kind, str(kind))
+
+
+def _lines_with_header(text: str) -> Iterator[tuple[int, str, str]]:
+    """Yield (line number, path of the table the line stands in, line); `[[a.b]]` counts up within its own `a`."""
+    counts: dict[str, int] = {}
+    current = ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if match := _HEADER.match(line):
+            name = match.group("name").strip()
+            if match.group("array"):
+                counts[name] = counts.get(name, -1) + 1
+                counts = {other: n for other, n in counts.items() if not other.startswith(f"{name}.")}
+            parts = name.split(".")
+            prefixes = [".".join(parts[: n + 1]) for n in range(len(parts))]
+            current = ".".join(
+                f"{part}[{counts[prefix]}]" if prefix in counts else part
+                for part, prefix in zip(parts, prefixes, strict=True)
+            )
+        else:
+            yield number, current, line

@@ -1,0 +1,15 @@
+"""Entry point of alembic: runs the migrations on the connection, and in the transaction, of the caller."""
+
+from alembic import context
+
+from canaryd.store.schema import metadata
+
+connection = context.config.attributes["connection"]
+context.configure(
+    connection=connection,
+    target_metadata=metadata,
+    transactional_ddl=True,
+    render_as_batch=connection.dialect.name == "sqlite",
+)
+with context.begin_transaction():
+    context.run_migrations()

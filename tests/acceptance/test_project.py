@@ -1,0 +1,123 @@
+"""A project from `init` to a refused run: what was frozen is measured, and nothing else."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SIMULATED = """
+[store]
+url = "sqlite:///canaryd.db"
+[[series]]
+name = "main"
+panel = "panel/starter.jsonl"
+[[series.arm]]
+name = "tracked"
+role = "tracked"
+provider = "simulated"
+model = "large"
+[[series.arm]]
+name = "control"
+role = "control"
+provider = "simulated"
+model = "small"
+"""
+
+
+@pytest.fixture
+def project(canaryd: Any, tmp_path: Path) -> Path:
+    """A project on the simulated provider, registered and begun today."""
+    assert canaryd("init", "project").code == 0
+    folder = tmp_path / "project"
+    (folder / "config.toml").write_text(SIMULATED)
+    assert canaryd("--config", "project/config.toml", "db", "upgrade").code == 0
+    registered = canaryd("--config", "project/config.toml", "register", "--start", "today")
+    assert registered.code == 0, registered.err
+    return folder
+
+
+def run(canaryd: Any, *arguments: str) -> Any:
+    return canaryd("--config", "project/config.toml", "run", *arguments)
+
+
+def test_a_day_is_measured_once(canaryd: Any, project: Path) -> None:
+    first = run(canaryd, "--slot", "today")
+    assert first.code == 0, first.err
+    assert first.out.count("completed") == 2
+    again = run(canaryd)
+    assert (again.code, "nothing is owed" in again.out) == (0, True)
+    check = canaryd("--config", "project/config.toml", "check", "--json")
+    assert (check.code, check.json["reason"]) == (2, "insufficient_data")
+    assert "day 1 of 20 of the baseline" in canaryd("--config", "project/config.toml", "status").out
+
+
+def flip(path: Path, old: bytes, new: bytes) -> None:
+    content = path.read_bytes()
+    assert old in content
+    path.write_bytes(content.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "said"),
+    [
+        ("panel/starter.jsonl", b'"prompt":"', b'"prompt":" ', "starter.jsonl:2: item "),
+        ("panel/starter.system.txt", b"question", b"Question", "starter.system.txt: the system prompt differs"),
+        ("prereg.toml", b"min_effect = 0.03", b"min_effect = 0.02", "prereg.toml: was edited after"),
+        ("panel/starter.lock", b'"digest": "sha256:', b'"digest": "sha256:0', "starter.lock: name, version or digest"),
+    ],
+)
+def test_one_edited_byte_refuses(canaryd: Any, project: Path, name: str, old: bytes, new: bytes, said: str) -> None:
+    flip(project / name, old, new)
+    refused = run(canaryd)
+    assert refused.code == 69
+    assert said in refused.err
+    assert refused.err.count("\n") == 1
+
+
+def test_a_rule_that_can_never_fire_is_not_registered(canaryd: Any, tmp_path: Path) -> None:
+    assert canaryd("init", "project").code == 0
+    flip(tmp_path / "project/prereg.toml", b"horizon_days = 365", b"horizon_days = 39")
+    (tmp_path / "project/config.toml").write_text(SIMULATED)
+    refused = canaryd("--config", "project/config.toml", "register")
+    assert refused.code == 78
+    assert "prereg.toml:" in refused.err
+    assert "horizon_days is 39, but a change takes a baseline and two windows, 40 days" in refused.err
+
+
+def test_a_series_is_registered_once(canaryd: Any, project: Path) -> None:
+    again = canaryd("--config", "project/config.toml", "register")
+    assert again.code == 64
+    assert "already registered" in again.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["check"], 78, "there is no configuration"),
+        (["--config", "nowhere.toml", "status"], 78, "nowhere.toml: there is no such configuration file"),
+        (["frobnicate"], 64, "No such command"),
+        (["run", "--slt", "today"], 64, "No such option"),
+    ],
+)
+def test_a_newcomers_mistakes_get_one_sentence(canaryd: Any, arguments: list[str], code: int, said: str) -> None:
+    refused = canaryd(*arguments)
+    assert (refused.code, said in refused.err) == (code, True), refused.err
+
+
+def test_without_a_store_nothing_is_a_verdict(canaryd: Any, tmp_path: Path) -> None:
+    canaryd("init", "project")
+    for command in ("check", "status", "run"):
+        refused = canaryd("--config", "project/config.toml", command)
+        assert (refused.code, "canaryd db upgrade" in refused.err) == (66, True)
+
+
+def test_only_todays_slot_is_measured(canaryd: Any, project: Path) -> None:
+    refused = run(canaryd, "--slot", "2020-01-01")
+    assert (refused.code, "nothing is back-filled" in refused.err) == (64, True)
+
+
+def test_init_never_overwrites(canaryd: Any, project: Path) -> None:
+    before = (project / "config.toml").read_bytes()
+    refused = canaryd("init", "project")
+    assert (refused.code, "exists already" in refused.err) == (64, True)
+    assert (project / "config.toml").read_bytes() == before

@@ -1,0 +1,83 @@
+"""What every provider must do, on every one of them: the same cases, played by a server that really misbehaves."""
+
+from __future__ import annotations
+
+import traceback
+
+import pytest
+
+from canaryd.providers.base import failure_kind
+from canaryd.records import TRANSPORT_FAILURES, Reply
+
+KEY = "sk-planted-0123456789abcdef"
+#: The failure kind of each case; None is a measurement.
+KINDS = {
+    "good": None,
+    "no usage": None,
+    "echo": None,
+    "refusal": "refusal",
+    "content filter": "content_filtered",
+    "prompt filtered": "content_filtered",
+    "truncated": "truncated",
+    "eaten by reasoning": "truncated",
+    "empty": "empty",
+    "malformed": "malformed",
+    "rate limited": "rate_limited",
+    "quota": "quota",
+    "overloaded": "overloaded",
+    "overloaded 529": "overloaded",
+    "server error": "server_error",
+    "broken JSON": "server_error",
+    "broken stream": "server_error",
+    "error inside 200": "overloaded",
+    "auth": "auth",
+    "not found": "not_found",
+    "bad request": "bad_request",
+    "redirect": "not_found",
+    "cached": "replayed",
+    "asked twice": "harness_retried",
+    "stall": "timeout",
+    "slow drip": "timeout",
+    "reset": "connection",
+}
+
+
+def test_every_case_ends_as_its_failure_kind_and_tells_no_secret(wire, case, ask, outcome):
+    got = outcome(wire.provider(case, timeout_s=0.2 if KINDS[case] == "timeout" else 30.0), ask)
+    if isinstance(got, Reply):
+        assert failure_kind(got) == KINDS[case]
+        return
+    assert got.kind == KINDS[case]
+    assert got.retryable == (got.kind in TRANSPORT_FAILURES)
+    assert (got.__context__, got.__cause__) == (None, None)
+    assert KEY not in "".join(traceback.format_exception(got)) + repr(got)
+    assert ask.prompt not in got.detail
+    assert 0 < len(got.detail) <= 300
+
+
+def test_a_good_reply_says_what_was_measured(wire, ask, outcome):
+    reply = outcome(wire.provider("good"), ask)
+    assert (reply.text, reply.stop) == ("<answer>42</answer>", "stop")
+    assert reply.response_id
+    assert reply.input_tokens > 0
+    assert reply.output_tokens > 0
+
+
+def test_token_counts_that_were_not_reported_are_absent(wire, ask, outcome):
+    reply = outcome(wire.provider("no usage"), ask)
+    assert reply.text == "<answer>42</answer>"
+    assert (reply.input_tokens, reply.output_tokens, reply.reasoning_tokens) == (None, None, None)
+
+
+def test_the_wire_request_is_stable_and_holds_the_prompt_but_no_key(wire, ask):
+    provider = wire.provider("good")
+    request = provider.wire_request(ask)
+    assert request == provider.wire_request(ask)
+    assert ask.prompt in repr(request)
+    assert KEY not in repr(request)
+
+
+@pytest.mark.parametrize("timeout_s", [0, -1, None, float("nan"), float("inf")])
+def test_a_timeout_that_is_no_limit_is_refused(wire, timeout_s):
+    with pytest.raises(Exception, match="no limit"):
+        wire.provider("good", timeout_s=timeout_s)

@@ -1,0 +1,180 @@
+"""The openai provider: what it really sends, and what it reads in replies that are unusual."""
+
+from __future__ import annotations
+
+import pytest
+
+from canaryd.errors import ConfigError
+from canaryd.providers import build_provider
+from canaryd.providers.base import ProviderError, Surroundings
+from canaryd.providers.openai_chat import from_response
+from canaryd.providers.secret import Secret
+
+KEY = "sk-planted-0123456789abcdef"
+
+
+@pytest.fixture
+def sent(wire_of, loopback, ask, outcome):
+    """Ask a good server once and return what it received."""
+
+    def play(**changes):
+        outcome(wire_of("openai_chat").provider("good", **changes), ask)
+        return loopback.received[0]
+
+    return play
+
+
+def test_parameters_that_are_not_set_are_not_sent(sent, ask):
+    assert sent().body == {
+        "model": "m-1",
+        "messages": [{"role": "system", "content": ask.system}, {"role": "user", "content": ask.prompt}],
+    }
+
+
+def test_parameters_go_out_under_their_wire_names(sent):
+    params = {"max_tokens": 64, "temperature": 0, "top_p": 0.9, "top_k": 5, "seed": 3, "effort": "low"}
+    options = {"cap_parameter": "max_completion_tokens", "extra_body": {"verbosity": "low"}}
+    body = sent(params={**params, "json_mode": True}, options=options).body
+    del body["model"], body["messages"]
+    assert body == {
+        "max_completion_tokens": 64,
+        "temperature": 0,
+        "top_p": 0.9,
+        "top_k": 5,
+        "seed": 3,
+        "reasoning_effort": "low",
+        "response_format": {"type": "json_object"},
+        "verbosity": "low",
+    }
+
+
+def test_json_mode_off_sends_nothing(sent):
+    assert "response_format" not in sent(params={"json_mode": False}).body
+
+
+def test_the_wire_request_is_what_arrives(wire_of, loopback, ask, outcome):
+    provider = wire_of("openai_chat").provider("good", params={"seed": 3}, options={"organization": "org-1"})
+    request = provider.wire_request(ask)
+    outcome(provider, ask)
+    received = loopback.received[0]
+    assert (request.method, request.path, request.body) == (received.method, received.path, received.body)
+    assert request.headers.items() <= received.headers.items()
+    assert received.headers["authorization"] == f"Bearer {KEY}"
+
+
+def test_one_call_is_one_request_whatever_comes_back(wire_of, loopback, ask, outcome):
+    outcome(wire_of("openai_chat").provider("server error"), ask)
+    outcome(wire_of("openai_chat").provider("redirect"), ask)
+    assert [request.path for request in loopback.received] == ["/v1/chat/completions"] * 2
+
+
+def test_the_model_that_answered_is_recorded_with_its_worth(wire_of, ask, outcome):
+    reported = outcome(wire_of("openai_chat").provider("good"), ask)
+    echo = outcome(wire_of("openai_chat").provider("echo"), ask)
+    assert (reported.resolved_model, reported.standing) == ("m-1-0513", "reported")
+    assert (echo.resolved_model, echo.standing) == ("m-1", "echo")
+
+
+def test_reasoning_tokens_and_retry_after_are_read(wire_of, ask, outcome):
+    assert outcome(wire_of("openai_chat").provider("good"), ask).reasoning_tokens == 4
+    assert outcome(wire_of("openai_chat").provider("rate limited"), ask).retry_after_s == 7
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"extra_body": {"model": "another"}},
+        {"extra_body": {"temperature": 1}},
+        {"extra_body": "x"},
+        {"cap_parameter": "max"},
+        {"organization": 3},
+        {"apo": "chat"},
+    ],
+)
+def test_options_that_cannot_be_sent_are_refused_by_name(wire_of, options):
+    with pytest.raises(ConfigError, match=r"arm 'tracked': .*(apo|options\.\w+)"):
+        wire_of("openai_chat").provider("good", params={"temperature": 0}, options=options)
+
+
+def test_json_mode_and_response_format_together_are_refused(wire_of):
+    with pytest.raises(ConfigError, match="json_mode and response_format"):
+        wire_of("openai_chat").provider("good", params={"json_mode": True, "response_format": {"type": "text"}})
+
+
+@pytest.mark.parametrize("name", ["OPENAI_BASE_URL", "OPENAI_CUSTOM_HEADERS", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"])
+def test_an_environment_that_changes_requests_is_refused(make_arm, name):
+    with pytest.raises(ConfigError, match=f"{name} is set"):
+        build_provider(make_arm("openai"), Surroundings(env={name: "x"}, secret=Secret(KEY, source="planted")))
+
+
+def test_an_arm_without_a_key_is_refused(make_arm):
+    with pytest.raises(ConfigError, match='credential = "NAME"'):
+        build_provider(make_arm("openai"), Surroundings(env={}))
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ({}, "malformed"),
+        ({"choices": []}, "malformed"),
+        ({"choices": [{"finish_reason": "stop"}]}, "malformed"),
+        ({"choices": [{"finish_reason": None, "message": {"content": "x"}}]}, "malformed"),
+        ({"choices": [{"finish_reason": ["stop"], "message": {"content": "x"}}]}, "malformed"),
+        ({"choices": [{"finish_reason": "error", "message": {"content": "x"}}]}, "server_error"),
+        ([], "malformed"),
+        ({"error": {"code": 429, "message": "slow down"}}, "rate_limited"),
+        ({"error": "out of order"}, "server_error"),
+    ],
+)
+def test_a_body_without_a_finished_message_is_no_reply(body, kind):
+    with pytest.raises(ProviderError) as caught:
+        from_response(body, model="m", redactor=str)
+    assert caught.value.kind == kind
+
+
+def test_only_text_parts_of_a_message_are_the_text():
+    parts = [{"type": "thinking", "text": "so"}, {"type": "text", "text": "4"}, {"type": "text", "text": "2"}]
+    body = {"choices": [{"finish_reason": "stop", "message": {"content": parts}}], "usage": {"completion_tokens": 0}}
+    reply = from_response(body, model="m", redactor=str)
+    assert reply.text == "42"
+    assert reply.output_tokens is None
+
+
+def test_text_that_is_no_valid_unicode_arrives_as_it_was_sent(wire_of, ask, outcome):
+    wire = wire_of("openai_chat")
+    text = "\ud83d <answer>\u0000\U0001f600</answer>"
+    assert outcome(wire.provider(wire.described["good"](content=text)), ask).text == text
+
+
+def test_responses_sends_its_own_names_and_reads_no_reasoning_as_text(wire_of, loopback, ask, outcome):
+    params = {"max_tokens": 64, "effort": "low", "json_mode": True, "temperature": 0}
+    provider = wire_of("openai_responses").provider("good", params=params, options={"extra_body": {"store": False}})
+    request = provider.wire_request(ask)
+    reply = outcome(provider, ask)
+    received = loopback.received[0]
+    assert (
+        (request.path, request.body)
+        == (received.path, received.body)
+        == (
+            "/v1/responses",
+            {
+                "model": "m-1",
+                "instructions": ask.system,
+                "input": ask.prompt,
+                "max_output_tokens": 64,
+                "reasoning": {"effort": "low"},
+                "text": {"format": {"type": "json_object"}},
+                "temperature": 0,
+                "store": False,
+            },
+        )
+    )
+    assert (reply.text, reply.reasoning_tokens) == ("<answer>42</answer>", 4)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"params": {"seed": 1}}, {"params": {"top_k": 1}}, {"options": {"cap_parameter": "max_tokens"}}]
+)
+def test_what_the_responses_api_does_not_have_is_refused(wire_of, changes):
+    with pytest.raises(ConfigError, match="does not exist in the Responses API"):
+        wire_of("openai_responses").provider("good", **changes)

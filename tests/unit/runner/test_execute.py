@@ -1,0 +1,144 @@
+"""Asking: order, retries, failures at the boundary, deadlines and the first ask of an arm."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+
+import pytest
+
+from canaryd.config import Retry
+from canaryd.errors import Locked
+from canaryd.providers.base import ProviderError
+from canaryd.records import Arm, Ask, Failure, Grade, Reply, Sample
+from canaryd.runner.execute import Execution, Lane, execute
+from canaryd.runner.plan import plan_asks
+from canaryd.testing import FakeClock, ScriptedProvider, number_items
+
+DAY = date(2027, 3, 1)
+RIGHT = Reply("4", "stop", output_tokens=3)
+Answer = Callable[[Ask, int], Reply | ProviderError]
+
+
+class Kept:
+    def __init__(self, fail_at: int | None = None) -> None:
+        self.rows: list[tuple[int, Sample]] = []
+        self.fail_at = fail_at
+
+    async def record(self, run_id: int, sample: Sample) -> None:
+        await asyncio.sleep(0)
+        if len(self.rows) == self.fail_at:
+            raise Locked("another process holds the series")
+        self.rows.append((run_id, sample))
+
+
+def day(
+    answers: dict[str, Answer], *, items: int = 6, kept: Kept | None = None, **arm: object
+) -> tuple[Kept, Execution]:
+    kept = kept or Kept()
+    lanes = {
+        name: Lane(Arm(name, "tracked", "scripted", "m", **arm), ScriptedProvider(answer), run_id)  # type: ignore[arg-type]
+        for run_id, (name, answer) in enumerate(answers.items(), start=1)
+    }
+    execution = Execution(
+        lanes=lanes,
+        grade=lambda ask, text: Grade(float(text == "4"), True, text == "4"),
+        keep=kept,
+        retry=Retry(calls=3, first_wait_s=2, total_wait_s=100),
+        clock=FakeClock(datetime(2027, 3, 1, 3, 10, tzinfo=UTC)),
+    )
+    asks = plan_asks(number_items(items), arms=list(answers), series="s", slot_date=DAY, seed=1, system="")
+    asyncio.run(execute(asks, execution))
+    return kept, execution
+
+
+def asked_by(execution: Execution, arm: str) -> list[Ask]:
+    provider = execution.lanes[arm].provider
+    assert isinstance(provider, ScriptedProvider)
+    return provider.asked
+
+
+def test_every_item_of_both_arms_is_asked_once_and_kept() -> None:
+    kept, execution = day({"t": lambda ask, n: RIGHT, "c": lambda ask, n: Reply("5", "stop")})
+    assert sorted(sample.key.item_id for run, sample in kept.rows if run == 1) == [f"sums-{n}" for n in range(6)]
+    assert [r.score for r in execution.lanes["c"].results if isinstance(r, Grade)] == [0.0] * 6
+
+
+def test_the_order_is_seeded_and_differs_between_days() -> None:
+    def order(on: date, seed: int) -> list[str]:
+        asks = plan_asks(number_items(20), arms=["t", "c"], series="s", slot_date=on, seed=seed, system="")
+        assert all(asks[n].item_id == asks[n + 1].item_id for n in range(0, 40, 2)), "arms of an item stand together"
+        return [ask.item_id for ask in asks[::2]]
+
+    assert order(DAY, 1) == order(DAY, 1)
+    assert len({tuple(order(DAY, 1)), tuple(order(DAY, 2)), tuple(order(date(2027, 3, 2), 1))}) == 3
+
+
+def test_transport_failures_are_retried_and_every_call_is_counted() -> None:
+    def flaky(ask: Ask, times: int) -> Reply | ProviderError:
+        return ProviderError("overloaded", "busy", retry_after_s=7) if times < 2 else RIGHT
+
+    kept, execution = day({"t": flaky}, items=1)
+    assert [(sample.calls, sample.result) for _, sample in kept.rows] == [(3, Grade(1.0, True, True))]
+    assert isinstance(execution.clock, FakeClock)
+    assert execution.clock.slept == [7, 7]
+
+
+def test_retries_end_and_the_failure_keeps_its_kind() -> None:
+    kept, _ = day({"t": lambda ask, n: ProviderError("timeout", "no reply")}, items=2)
+    assert [(s.calls, s.result) for _, s in kept.rows] == [(3, Failure("timeout", "no reply"))] * 2
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        (Reply("4", "length"), "truncated"),
+        (Reply("", "stop", output_tokens=13), "empty"),
+        (Reply("no", "refusal"), "refusal"),
+        (Reply("", "content_filter"), "content_filtered"),
+    ],
+)
+def test_outcome_failures_are_final_and_never_a_score(reply: Reply, kind: str) -> None:
+    kept, execution = day({"t": lambda ask, n: reply}, items=1)
+    (result,) = [sample.result for _, sample in kept.rows]
+    assert isinstance(result, Failure)
+    assert (result.kind, result.is_harness, len(asked_by(execution, "t"))) == (kind, False, 1)
+
+
+def test_a_refused_request_ends_its_arm_after_one_call_and_leaves_the_other_alone() -> None:
+    kept, execution = day({"t": lambda ask, n: ProviderError("not_found", "no such model"), "c": lambda ask, n: RIGHT})
+    assert len(asked_by(execution, "t")) == 1
+    assert execution.lanes["t"].config_error == Failure("not_found", "no such model")
+    assert sum(run == 2 for run, _ in kept.rows) == 6
+
+
+def test_a_fault_of_the_harness_is_internal_and_ends_neither_run_nor_item_order() -> None:
+    def broken(ask: Ask, times: int) -> Reply | ProviderError:
+        raise RuntimeError("with a secret in it")
+
+    kept, _ = day({"t": broken}, items=3)
+    assert {sample.result for _, sample in kept.rows} == {Failure("internal", "RuntimeError")}
+
+
+def test_no_request_starts_after_the_end_of_the_slot() -> None:
+    def slow(ask: Ask, times: int) -> Reply | ProviderError:
+        clock.moment = datetime(2027, 3, 2, tzinfo=UTC)
+        return RIGHT
+
+    clock = FakeClock(datetime(2027, 3, 1, 23, 59, tzinfo=UTC))
+    lane = Lane(Arm("t", "tracked", "scripted", "m", concurrency=1), ScriptedProvider(slow), 1)
+    kept = Kept()
+    grade: Callable[[Ask, str], Grade | Failure] = lambda ask, text: Grade(1.0, True, True)  # noqa: E731
+    asks = plan_asks(number_items(5), arms=["t"], series="s", slot_date=DAY, seed=1, system="")
+    asyncio.run(execute(asks, Execution({"t": lane}, grade, kept, Retry(), clock)))
+    assert (len(kept.rows), lane.out_of_time) == (1, True)
+
+
+def test_a_store_that_refuses_stops_the_run_with_its_own_sentence() -> None:
+    with pytest.raises(Locked, match="another process holds"):
+        day({"t": lambda ask, n: RIGHT}, kept=Kept(fail_at=2), concurrency=1)
+
+
+def test_requests_per_minute_space_the_calls() -> None:
+    _, execution = day({"t": lambda ask, n: RIGHT}, items=4, requests_per_minute=30.0)
+    assert isinstance(execution.clock, FakeClock)
+    assert execution.clock.slept == [2.0, 2.0, 2.0]

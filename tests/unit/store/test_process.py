@@ -1,0 +1,70 @@
+"""Whether a lease's holder lives, with real processes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from canaryd.store import process
+from canaryd.store.process import Holder, is_alive, this_process
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no procfs on this system")
+
+PRINT_SELF = (
+    "from canaryd.store.process import this_process; h = this_process();"
+    "print(h.host, h.machine, h.pid, h.process_start, sep='\\n', flush=True); input()"
+)
+
+
+def test_this_process_lives() -> None:
+    assert is_alive(this_process())
+    assert this_process() == this_process()
+
+
+def test_a_process_is_dead_once_it_has_ended() -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-c", PRINT_SELF], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    host, machine, pid, start = (child.stdout.readline().strip() for _ in range(4))
+    holder = Holder(host, machine, int(pid), int(start))
+    assert is_alive(holder)
+    child.communicate("\n")
+    assert not is_alive(holder)
+
+
+def test_a_zombie_is_dead() -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-c", PRINT_SELF], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    assert child.stdin is not None
+    host, machine, pid, start = (child.stdout.readline().strip() for _ in range(4))
+    child.stdin.close()
+    child.stdout.read()
+    child.stdout.close()
+    while "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]:
+        pass
+    assert not is_alive(Holder(host, machine, int(pid), int(start)))
+    child.wait()
+
+
+def test_a_reused_process_id_is_another_process() -> None:
+    assert not is_alive(replace(this_process(), process_start=1))
+
+
+def test_a_process_of_another_machine_may_live() -> None:
+    assert is_alive(replace(this_process(), machine="elsewhere", pid=2**22 + 1))
+
+
+def test_without_procfs_nothing_is_taken_for_dead(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    holder = this_process()
+    monkeypatch.setattr(process, "_PROC", tmp_path)
+    unknown = this_process()
+    assert (unknown.machine, unknown.process_start) == ("", 0)
+    assert is_alive(unknown)
+    assert is_alive(holder)

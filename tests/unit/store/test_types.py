@@ -1,0 +1,85 @@
+"""Column types, escapes and stored texts, without a database."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from sqlalchemy.dialects import postgresql, sqlite
+
+from canaryd.errors import ConfigError
+from canaryd.store import texts
+from canaryd.store.engine import parse_url
+from canaryd.store.types import Day, UTCDateTime, escape, unescape
+
+SQLITE, POSTGRES = sqlite.dialect(), postgresql.dialect()
+ANYTHING = st.text(st.characters() | st.sampled_from("\\u0\x00\ud800"))
+
+
+@given(ANYTHING)
+def test_escapes_are_undone(text: str) -> None:
+    escaped = escape(text)
+    assert unescape(escaped) == text
+    assert "\x00" not in escaped
+    escaped.encode()
+
+
+@given(ANYTHING, ANYTHING)
+def test_different_texts_have_different_escapes(one: str, two: str) -> None:
+    assert (escape(one) == escape(two)) == (one == two)
+
+
+@given(st.text(st.characters(), max_size=500) | st.just("say it again " * 100))
+def test_packed_texts_are_unpacked(text: str) -> None:
+    body = texts.encode(text)
+    codec, stored = texts.pack(body)
+    assert texts.unpack(codec, stored) == text
+    assert len(stored) <= len(body)
+
+
+def test_a_long_text_is_compressed() -> None:
+    body = texts.encode("The answer is 42. " * 50)
+    assert len(texts.pack(body)[1]) < len(body) / 5
+
+
+INSTANTS = st.datetimes(
+    timezones=st.sampled_from([UTC, timezone(timedelta(hours=14)), timezone(-timedelta(hours=9.5))])
+)
+
+
+@given(INSTANTS, INSTANTS)
+def test_stored_instants_come_back_and_sort(one: datetime, two: datetime) -> None:
+    assume(min(one.year, two.year) > 1 and max(one.year, two.year) < 9999)
+    column = UTCDateTime()
+    stored = [column.process_bind_param(instant, SQLITE) for instant in (one, two)]
+    assert [column.process_result_value(each, SQLITE) for each in stored] == [one, two]
+    assert (stored[0] < stored[1]) == (one < two)
+    assert column.process_bind_param(one, POSTGRES) == one
+
+
+def test_a_wall_time_is_stored_as_its_instant() -> None:
+    east = datetime(2030, 1, 1, 12, tzinfo=timezone(timedelta(hours=2)))
+    assert UTCDateTime().process_bind_param(east, SQLITE) == "2030-01-01T10:00:00.000000Z"
+    assert UTCDateTime().process_bind_param(east.astimezone(UTC), SQLITE) == "2030-01-01T10:00:00.000000Z"
+
+
+def test_naive_times_and_times_for_days_are_refused() -> None:
+    with pytest.raises(ValueError, match="no time without an offset"):
+        UTCDateTime().process_bind_param(datetime(2030, 1, 1), SQLITE)  # noqa: DTZ001
+    with pytest.raises(TypeError, match="not a datetime"):
+        Day().process_bind_param(datetime(2030, 1, 1, tzinfo=UTC), SQLITE)
+    assert Day().process_bind_param(date(2030, 1, 1), SQLITE) == "2030-01-01"
+
+
+@pytest.mark.parametrize("url", ["", "sqlite://", "sqlite:///:memory:", "mysql://h/db", "canaryd.db", "sqlite:///"])
+def test_other_stores_are_refused(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"store\.url is neither sqlite:///FILE nor postgresql://"):
+        parse_url(url)
+
+
+def test_both_kinds_of_url_are_read() -> None:
+    assert parse_url("sqlite:////var/lib/canaryd/canaryd.db").database == "/var/lib/canaryd/canaryd.db"
+    assert parse_url("postgresql://u@h/db").drivername == "postgresql+psycopg"
+    assert parse_url("postgresql+psycopg://u@h/db").drivername == "postgresql+psycopg"

@@ -1,0 +1,79 @@
+"""The configuration is refused, not repaired: one bad file per rule, with its exact message."""
+
+from pathlib import Path
+
+import pytest
+
+from canaryd.config import parse
+from canaryd.errors import ConfigError
+
+ROOT = Path(__file__).parents[2]
+PLAIN = """\
+[store]
+url = "sqlite:///data/c.db"
+[schedule]
+time_utc = "03:10"
+[[series]]
+name = "main"
+panel = "p.jsonl"
+[[series.arm]]
+name = "t"
+role = "tracked"
+provider = "openai"
+model = "m"
+params = { max_tokens = 5 }
+[[series.arm]]
+name = "c"
+role = "control"
+provider = "openai"
+model = "m2"
+timeout_s = 5
+"""
+
+
+def test_a_plain_file_is_read_with_paths_from_its_folder(tmp_path: Path) -> None:
+    config = parse(PLAIN, path=tmp_path / "config.toml")
+    series = config.one_series(None)
+    assert config.store_url == f"sqlite:///{tmp_path}/data/c.db"
+    assert series.panel == tmp_path / "p.jsonl"
+    assert (series.tracked.name, series.tracked.params) == ("t", {"max_tokens": 5})
+    assert series.arms[1].timeout_s == 5.0
+    assert config.schedule.due_minute == 190
+
+
+def test_the_example_is_valid_and_says_every_key() -> None:
+    text = (ROOT / "config.example.toml").read_text()
+    assert len(parse(text, path=ROOT / "config.example.toml").series[0].arms) == 2
+
+
+BAD = [
+    ("provider = \"openai\"\nmodel = \"m2\"", "provder = \"openai\"\nmodel = \"m2\"",
+     "config.toml: series[0].arm[1].provider is required; add it as a text (\"...\")"),
+    ("timeout_s = 5", "timeout = 5",
+     "config.toml:19: series[0].arm[1].timeout is unknown; allowed here: base_url, concurrency, credential,"),
+    ("timeout_s = 5", "timeout_s = 0",
+     "config.toml:19: series[0].arm[1].timeout_s is 0.0, but must be between 0.1 and 3600"),
+    ("timeout_s = 5", "timeout_s = true",
+     "config.toml:19: series[0].arm[1].timeout_s is True, but must be a number"),
+    ("role = \"control\"", "role = \"tracked\"",
+     "config.toml: series[0].arm needs exactly one arm with role = \"tracked\" in series 'main', there are 2"),
+    ("name = \"c\"", "name = \"t\"", "config.toml: series[0].arm names two arms 't' in series 'main'; rename one"),
+    ("name = \"c\"", "name = \"C c\"", "config.toml:15: series[0].arm[1].name is 'C c', but must be 1 to 63 small"),
+    ("max_tokens = 5", "max_tokn = 5", "config.toml:13: series[0].arm[0].params.max_tokn is unknown; allowed request"),
+    ("\"03:10\"", "\"02:30 Europe/Berlin\"",
+     "config.toml:4: schedule.time_utc is '02:30 Europe/Berlin', but must be \"HH:MM\" in UTC: slots are UTC dates,"),
+    ("sqlite:///data/c.db", "mysql://x", "config.toml:2: store.url is 'mysql://x', but must begin with sqlite:///"),
+    ("sqlite:///data/c.db", "postgresql://me:pw@h/d", "config.toml:2: store.url holds a password; use peer"),
+    ("model = \"m2\"", "model = \"sk-abc\"", "config.toml:18: a literal key stands in the config; put it in a file"),
+    ("[schedule]", "[schedule", "config.toml:3: this is not valid TOML"),
+    ("[schedule]", "[shedule]", "config.toml: shedule is unknown; allowed here:"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "message"), BAD, ids=[message.split(" ", 1)[1][:40] for *_, message in BAD])
+def test_bad_files(old: str, new: str, message: str, tmp_path: Path) -> None:
+    assert old in PLAIN
+    with pytest.raises(ConfigError) as caught:
+        parse(PLAIN.replace(old, new, 1), path=tmp_path / "config.toml")
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
