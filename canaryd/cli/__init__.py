@@ -16,11 +16,12 @@ from canaryd.errors import EXIT_CRASH, EXIT_INTERRUPTED, CanarydError, UsageErro
 COMMANDS = {
     "init": ("canaryd.cli.project", "Write a working project into a new directory."),
     "demo": ("canaryd.demo.command", "Play 60 days with a drop on day 31, on this machine alone."),
-    "panel": ("canaryd.cli.panel", "Lint, freeze and verify a panel."),
+    "panel": ("canaryd.cli.panel", "Generate, lint, freeze, verify, show and compare panels."),
     "register": ("canaryd.cli.register", "Freeze the decision rule before the first day."),
     "run": ("canaryd.cli.measure", "Measure one slot of a series."),
     "status": ("canaryd.cli.reading", "Say what is known, from the store alone."),
     "check": ("canaryd.cli.reading", "Exit 0 no change, 1 changed, 2 could not be judged."),
+    "compare": ("canaryd.cli.compare", "Compare two result files, each item with itself, without a store."),
     "db": ("canaryd.cli.db", "Create and upgrade the store."),
 }
 

@@ -21,6 +21,8 @@ from canaryd.store import read
 from canaryd.store.engine import open_store
 
 DUE_MINUTE = 190
+#: Families whose right answer is the target itself, so that the simulated models can give it.
+FAMILIES = ("arith", "modular", "bases", "calendar", "fidelity", "tracing")
 
 
 def write_project(plan: DemoPlan, folder: Path) -> Config:
@@ -33,7 +35,7 @@ def write_project(plan: DemoPlan, folder: Path) -> Config:
         raise UsageError(f"{folder}: holds a project already; go on with it by --resume, or choose another --dir")
     panel_path = folder / "panel" / "demo.jsonl"
     panel_path.parent.mkdir(parents=True, exist_ok=True)
-    generated = generate("canaryd demo", size=plan.items, name="demo")
+    generated = generate("canaryd demo", size=plan.items, name="demo", families=FAMILIES)
     panel_path.write_bytes(generated.items)
     Path(system_path(str(panel_path))).write_bytes(generated.system)
     Path(lock_path(str(panel_path))).write_bytes(freeze(load(str(panel_path), graders=graders)))

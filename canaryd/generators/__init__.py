@@ -1,14 +1,14 @@
 """Generated panels: the same seed and size give the same bytes on every machine.
 
-Item ids are `<family>-L<level>-<number>`, such as `arith-L3-07`; the cluster of an item is `<family>-L<level>`, because
-the items of a family's level come from one template.
+Item ids are `<family>-L<level>-<number>`, such as `arith-L3-07`. An item's cluster is its template: `<family>-L<level>`,
+followed by the template's name where a level has several.
 """
 
 from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -17,15 +17,26 @@ from canaryd.generators.arithmetic import ARITHMETIC
 from canaryd.generators.bases import BASES
 from canaryd.generators.calendar import CALENDAR
 from canaryd.generators.draw import Draw
+from canaryd.generators.extraction import EXTRACTION
 from canaryd.generators.family import LEVELS, Family, Question
 from canaryd.generators.fidelity import FIDELITY
+from canaryd.generators.functions import FUNCTIONS
+from canaryd.generators.instructions import INSTRUCTIONS
 from canaryd.generators.modular import MODULAR
+from canaryd.generators.ordering import ORDERING
+from canaryd.generators.tracing import TRACING
 from canaryd.records import JsonValue
 
 __all__ = ["FAMILIES", "SYSTEM_PROMPT", "GeneratedPanel", "commitment", "generate"]
 
 FAMILIES: Mapping[str, Family] = MappingProxyType(
-    {member.name: member for member in (ARITHMETIC, MODULAR, BASES, CALENDAR, FIDELITY)}
+    {
+        member.name: member
+        for member in (
+            *(ARITHMETIC, MODULAR, BASES, CALENDAR, FIDELITY),
+            *(TRACING, ORDERING, INSTRUCTIONS, EXTRACTION, FUNCTIONS),
+        )
+    }
 )
 
 SYSTEM_PROMPT = """\
@@ -42,10 +53,19 @@ class GeneratedPanel:
     system: bytes
 
 
-def generate(seed: str, *, size: int, name: str, version: str = "1", licence: str = "CC0-1.0") -> GeneratedPanel:
-    """Return a panel of `size` items spread evenly over families, and within a family over levels.
+def generate(
+    seed: str,
+    *,
+    size: int,
+    name: str,
+    version: str = "1",
+    licence: str = "CC0-1.0",
+    families: Sequence[str] = tuple(FAMILIES),
+) -> GeneratedPanel:
+    """Return a panel of `size` items spread evenly over families (given by name), and within a family over levels.
 
     Raises:
+        KeyError: a family does not exist.
         ValueError: the size is below 1, or a family ran out of different questions.
 
     >>> panel = generate("a seed", size=3, name="tiny")
@@ -63,8 +83,7 @@ def generate(seed: str, *, size: int, name: str, version: str = "1", licence: st
     }
     lines = [header]
     prompts: set[str] = set()
-    families = list(FAMILIES.values())
-    for position, family in enumerate(families):
+    for position, family in enumerate(FAMILIES[one] for one in families):
         count = len(range(position, size, len(families)))
         for level in range(1, LEVELS + 1):
             for number in range(1, len(range(level - 1, count, LEVELS)) + 1):
@@ -80,7 +99,7 @@ def _fresh(family: Family, level: int, *, key: tuple[str, int], prompts: set[str
     """Return the first question of a stream that was not asked yet, and note it in `prompts`."""
     seed, number = key
     for attempt in range(100):
-        question = family.draw(Draw(seed, family.name, level, number, attempt), level)
+        question = family.draw(Draw(seed, family.name, level, number, attempt, turn=number), level)
         if question.prompt not in prompts:
             prompts.add(question.prompt)
             return question
@@ -92,7 +111,7 @@ def _line(family: str, level: int, *, number: int, question: Question) -> dict[s
     return {
         "id": f"{family}-L{level}-{number:02d}",
         "family": family,
-        "cluster": f"{family}-L{level}",
+        "cluster": "-".join([family, f"L{level}", *([question.template] if question.template else [])]),
         "prompt": question.prompt,
         "target": question.target,
         "grader": {"type": question.grader, **question.options},

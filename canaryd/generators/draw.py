@@ -12,11 +12,14 @@ T = TypeVar("T")
 class Draw:
     """A stream of draws that depends on its key alone; streams with different keys are independent.
 
+    `turn` numbers the questions of a level, for a family that takes its templates in turn.
+
     >>> Draw("seed", "arith", 1, 0).below(1000) == Draw("seed", "arith", 1, 0).below(1000)
     True
     """
 
-    def __init__(self, *key: str | int) -> None:
+    def __init__(self, *key: str | int, turn: int = 0) -> None:
+        self.turn = turn
         self._key = "\x1f".join(str(part) for part in key).encode()
         self._count = 0
 

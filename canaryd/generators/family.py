@@ -14,12 +14,16 @@ LEVELS = 4
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a family draws: the question, its target, and the grader that compares the two."""
+    """What a family draws: the question, its target, and the grader that compares the two.
+
+    `template` names the template, where a level of the family has several.
+    """
 
     prompt: str
     target: JsonValue
     grader: str
     options: Mapping[str, JsonValue] = field(default_factory=dict)
+    template: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,11 @@ def _draw(draw: Draw, level: int) -> Question:
     """Return a start value and a chain of steps modulo m; the target is the last value."""
     modulus = draw.between(11, 11 + 30 * level)
     value = start = draw.below(modulus)
-    lines = []
+    lines: list[str] = []
     for number in range(1, _STEPS[level - 1] + 1):
-        operation, operand = draw.choice(("add", "subtract", "multiply by", "square")), draw.between(2, modulus - 1)
+        repeated = bool(lines) and lines[-1].endswith("it")  # squaring again and again ends at 0 or 1
+        operations = ("add", "subtract", "multiply by") if repeated else ("add", "subtract", "multiply by", "square")
+        operation, operand = draw.choice(operations), draw.between(2, modulus - 1)
         if operation == "square":
             value = value * value % modulus
             lines.append(f"{number}. square it")

@@ -11,6 +11,8 @@ from canaryd.records import Grade, Item, JsonValue
 
 #: A longer numeral is read as "some other number": Python refuses to convert integers of more than 4300 digits.
 MAX_DIGITS = 4000
+#: A longer answer is not read: it is not one number.
+MAX_ANSWER = 50_000
 
 _SIGNS = dict.fromkeys("\u2212\u2013\ufe63\uff0d", "-") | dict.fromkeys("\u00d7\u00b7\u22c5", "*")
 _SPACING = re.compile(r"\\(?:[,;:! ]|quad\b|left\b|right\b|displaystyle\b)")
@@ -37,6 +39,8 @@ def token(answer: str) -> str | None:
     >>> token("$8{,}000.$"), token("x = \\\\frac{1}{2}"), token("5 or 6"), token("3 - 5")
     ('8,000', '1/2', None, None)
     """
+    if len(answer) > MAX_ANSWER:
+        return None
     tokens = _plain(answer).split(" ")
     numeric = [one for one in tokens if any(char.isdigit() for char in one)]
     if len(numeric) != 1 or any(one and not one.strip("-+/^") for one in tokens):

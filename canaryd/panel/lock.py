@@ -9,6 +9,8 @@ from dataclasses import asdict, fields
 from canaryd.errors import ConfigError
 from canaryd.panel.model import Lock, Panel, lock_path, system_path
 
+_REMEDY = "restore it, or freeze a new version, which is a new series"
+
 
 def freeze(panel: Panel) -> bytes:
     """Return the content of the panel's lock file: JSON with the digest of the whole and of every part."""
@@ -23,9 +25,11 @@ def verify(panel: Panel, lock: bytes) -> list[str]:
     """
     where = lock_path(panel.path)
     locked = _parse_lock(lock, where)
-    found = [f"{sentence}, so it is not the panel frozen in {where}" for sentence in _differences(panel, locked)]
+    found = [
+        f"{sentence}: this is not the panel frozen in {where}; {_REMEDY}" for sentence in _differences(panel, locked)
+    ]
     if not found and panel.lock != locked:
-        found = [f"{where}: name, version or digest were edited by hand; freeze the panel again under a new version"]
+        found = [f"{where}: name, version or digest were edited by hand; {_REMEDY}"]
     return found
 
 

@@ -18,6 +18,7 @@ PROVIDERS = MappingProxyType(
         "anthropic": "canaryd.providers.anthropic",
         "bedrock": "canaryd.providers.bedrock",
         "claude_cli": "canaryd.providers.claude_cli",
+        "http": "canaryd.providers.http",
         "openai": "canaryd.providers.openai",
         "simulated": "canaryd.providers.simulated",
     }

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -80,6 +81,7 @@ class ClaudeCliProvider:
         self._settings = settings(arm)
         self._key_variable = _KEY_VARIABLES[text_option(arm, "auth", allowed=_KEY_VARIABLES) or "api_key"]
         self._path = path
+        self._work = empty_directory(arm)
         self._version = pinned_version(arm, executable, path=path)
 
     async def ask(self, ask: Ask) -> Reply:
@@ -114,8 +116,7 @@ class ClaudeCliProvider:
 
     async def _run(self, ask: Ask, folder: Path) -> tuple[bytes, bytes]:
         """Return stdout and stderr of one run; at the deadline the program and its children are killed."""
-        system, work = folder / "system.txt", folder / "work"
-        work.mkdir()
+        system = folder / "system.txt"
         system.write_bytes(ask.system.encode())
         try:
             process = await asyncio.create_subprocess_exec(
@@ -126,7 +127,7 @@ class ClaudeCliProvider:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                cwd=work,
+                cwd=self._work,
                 env=self._environment(folder / "home"),
                 start_new_session=True,
             )
@@ -147,6 +148,26 @@ class ClaudeCliProvider:
         address = {"ANTHROPIC_BASE_URL": self._arm.base_url} if self._arm.base_url else {}
         own = {"PATH": self._path, "HOME": str(home), "CLAUDE_CONFIG_DIR": str(home)}
         return {**own, **self._settings, **address, self._key_variable: self._secret.reveal()}
+
+
+def empty_directory(arm: Arm) -> Path:
+    """Return an empty directory of this user's own; its path is stable, because the program tells it to the model.
+
+    Raises:
+        ConfigError: the directory belongs to somebody else, or is not empty.
+    """
+    path = Path(tempfile.gettempdir()) / f"canaryd-claude-{os.getuid()}"
+    with suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+    status = path.lstat()
+    if (
+        not stat.S_ISDIR(status.st_mode)
+        or status.st_uid != os.getuid()
+        or status.st_mode & 0o022
+        or any(path.iterdir())
+    ):
+        raise ConfigError(f"arm {arm.name!r}: {path} must be an empty directory of this user's own; remove it")
+    return path
 
 
 def arguments(arm: Arm) -> tuple[str, ...]:

@@ -12,7 +12,8 @@ from canaryd.providers.base import ProviderError
 
 Redactor = Callable[[str], str]
 
-_KIND_OF_STATUS = {
+#: The one table of statuses; 3xx is not_found (nothing is re-routed), other 4xx bad_request, other 5xx server_error.
+KIND_OF_STATUS = {
     401: "auth",
     402: "quota",
     403: "auth",
@@ -29,7 +30,7 @@ _KIND_OF_STATUS = {
     529: "overloaded",
 }
 #: Codes and types of error bodies that say more than the status does.
-_KIND_OF_CODE = {
+KIND_OF_CODE = {
     "api_error": "server_error",
     "authentication_error": "auth",
     "billing_error": "quota",
@@ -86,13 +87,13 @@ def kind_of_status(status: int | None, *, code: str | None = None) -> str:
     >>> kind_of_status(None, code="overloaded_error")
     'overloaded'
     """
-    if code in _KIND_OF_CODE and (status is None or code in _DECISIVE):
-        return _KIND_OF_CODE[code]
+    if code in KIND_OF_CODE and (status is None or code in _DECISIVE):
+        return KIND_OF_CODE[code]
     if status is None or status >= 500:
-        return _KIND_OF_STATUS.get(status or 0, "server_error")
+        return KIND_OF_STATUS.get(status or 0, "server_error")
     if 300 <= status < 400:
         return "not_found"
-    return _KIND_OF_STATUS.get(status, "bad_request")
+    return KIND_OF_STATUS.get(status, "bad_request")
 
 
 def failure_of_status(status: int, *, headers: Mapping[str, str], body: bytes, redactor: Redactor) -> ProviderError:
@@ -117,7 +118,7 @@ def failure_of_body(body: Any, *, redactor: Redactor) -> ProviderError | None:
         return None
     codes, message = _error_of(body)
     status = at(error, "code")
-    known = next((code for code in codes if code in _KIND_OF_CODE), None)
+    known = next((code for code in codes if code in KIND_OF_CODE), None)
     if known is None and isinstance(status, int) and 300 <= status < 600:
         kind = kind_of_status(status)
     else:

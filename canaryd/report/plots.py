@@ -62,7 +62,7 @@ def _draw_scores(axes: Axes, arms: Sequence[ArmCurve]) -> None:
 
 def _draw_deltas(axes: Axes, report: SeriesReport) -> None:
     for arm in report.arms:
-        _draw_intervals(axes, arm, [(point.middle, point.delta) for point in arm.windows])
+        _draw_intervals(axes, arm, points=[(point.middle, point.delta) for point in arm.windows])
     axes.axhline(0, color="#333333", linewidth=0.8)
     for limit in (-report.min_effect, report.min_effect):
         axes.axhline(100 * limit, color="#333333", linewidth=0.8, linestyle="--")
@@ -72,13 +72,13 @@ def _draw_deltas(axes: Axes, report: SeriesReport) -> None:
 
 def _draw_tokens(axes: Axes, arms: Sequence[ArmCurve]) -> None:
     for arm in arms:
-        _draw_intervals(axes, arm, [(point.middle, point.tokens) for point in arm.windows])
+        _draw_intervals(axes, arm, points=[(point.middle, point.tokens) for point in arm.windows])
     axes.axhline(0, color="#333333", linewidth=0.8)
     axes.set_title("Output tokens against the baseline")
     axes.set_ylabel("%")
 
 
-def _draw_intervals(axes: Axes, arm: ArmCurve, points: Sequence[tuple[date, Interval | None]]) -> None:
+def _draw_intervals(axes: Axes, arm: ArmCurve, *, points: Sequence[tuple[date, Interval | None]]) -> None:
     known = [(_number(day), interval) for day, interval in points if interval is not None]
     days = [day for day, _ in known]
     colour = _COLOURS[arm.role]

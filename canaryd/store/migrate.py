@@ -68,8 +68,9 @@ def _migrate(url: str, step: Callable[[Config], None]) -> None:
 def _engine(url: URL) -> Engine:
     if url.get_backend_name() == "postgresql":
         return postgres_engine(url, read_only=False)
-    # Foreign keys are off: recreating a parent table with them on would delete or refuse its children.
-    pragmas = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=OFF")
+    # A table is changed by recreating it: with foreign keys on that would delete or refuse its children, and without
+    # the legacy renaming it fails where a view or a trigger names the table.
+    pragmas = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=OFF", "legacy_alter_table=ON")
     return sqlite_engine(url, begin="BEGIN IMMEDIATE", pragmas=pragmas, pool_size=1)
 
 

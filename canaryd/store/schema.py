@@ -14,7 +14,6 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
-    MetaData,
     Table,
     UniqueConstraint,
     column,
@@ -22,21 +21,22 @@ from sqlalchemy import (
 )
 
 from canaryd.records import FAILURE_KINDS
+from canaryd.store.metadata import metadata
+from canaryd.store.schema_contract import (
+    deviation,
+    epoch,
+    event,
+    fingerprint,
+    run_target,
+    run_usage,
+    sentinel_baseline,
+    sentinel_day,
+)
 from canaryd.store.types import AnyText, CanonicalJson, Day, Flag, Real, UTCDateTime, WideInteger
 
 #: Every schema revision, oldest first; the last is the one this canaryd reads and writes. A test holds it to
 #: the migrations.
-REVISIONS = ("0001",)
-
-metadata = MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "ck": "ck_%(table_name)s_%(constraint_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
+REVISIONS = ("0001", "0002", "0003")
 
 panel = Table(
     "panel",
@@ -75,6 +75,7 @@ series = Table(
     Column("registration_digest", AnyText, nullable=False),
     Column("registration", LargeBinary, nullable=False),
     Column("simulation", CanonicalJson),
+    Column("imported_at", UTCDateTime),
     sqlite_strict=True,
 )
 
@@ -256,6 +257,31 @@ early_warning = Table(
     sqlite_strict=True,
 )
 
+text_expiry = Table(
+    "text_expiry",
+    metadata,
+    Column("expiry_id", Integer, primary_key=True),
+    Column("series", ForeignKey("series.name"), nullable=False, index=True),
+    Column("before", Day, nullable=False),
+    Column("at", UTCDateTime, nullable=False),
+    sqlite_strict=True,
+)
+
+ledger = Table(
+    "ledger",
+    metadata,
+    Column("series", ForeignKey("series.name"), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("kind", AnyText, nullable=False),
+    Column("row_id", Integer),
+    Column("digest", AnyText, nullable=False),
+    Column("manifest", LargeBinary, nullable=False),
+    UniqueConstraint("kind", "row_id"),
+    CheckConstraint("kind IN ('series', 'run', 'validity', 'verdict')", name="kind"),
+    CheckConstraint("(kind = 'series') = (position = 1) AND (kind = 'series') = (row_id IS NULL)", name="genesis"),
+    sqlite_strict=True,
+)
+
 lease = Table(
     "lease",
     metadata,
@@ -270,7 +296,7 @@ lease = Table(
     sqlite_strict=True,
 )
 
-#: Tables whose rows never change and never go.
+#: Tables whose rows never change and never go; only a text goes, once a row of `text_expiry` covers its day.
 APPEND_ONLY = (
     panel,
     panel_item,
@@ -284,6 +310,16 @@ APPEND_ONLY = (
     verdict,
     alarm,
     early_warning,
+    text_expiry,
+    ledger,
+    fingerprint,
+    run_target,
+    run_usage,
+    epoch,
+    deviation,
+    event,
+    sentinel_baseline,
+    sentinel_day,
 )
 
 #: The view (defined in the migrations) of the sample that counts for each (series, arm, slot date, item, replicate):

@@ -26,7 +26,7 @@ from canaryd.records import (
     Sample,
     Verdict,
 )
-from canaryd.store import schema, texts
+from canaryd.store import ledger, schema, texts
 from canaryd.store.engine import RowRefused, Store
 from canaryd.store.lease import Lease, require_lease
 from canaryd.store.rows import AlreadyClaimed, Invalid, Plan
@@ -59,6 +59,7 @@ def register_series(store: Store, plan: Plan) -> None:
         )
         for arm in plan.arms:
             connection.execute(insert(schema.arm).values(_arm_values(plan.series, arm)))
+        ledger.extend(connection, plan.series, kind="series")
 
 
 def claim_slot(
@@ -114,7 +115,7 @@ def end_run(store: Store, end: RunEnd, *, run_id: int, lease: Lease) -> None:
     with store.write() as connection:
         require_lease(connection, lease)
         _open_run(connection, run_id, lease=lease)
-        connection.execute(insert(schema.run_end).values(run_id=run_id, **asdict(end)))
+        _close_run(connection, run_id, lease=lease, end=end)
 
 
 def append_validity(store: Store, note: Invalid) -> int:
@@ -124,7 +125,9 @@ def append_validity(store: Store, note: Invalid) -> int:
         RowRefused: there is no such run or sample, or not exactly one of the two is named.
     """
     with store.write() as connection:
-        return _insert(connection, schema.validity, asdict(note))
+        validity_id = _insert(connection, into=schema.validity, values=asdict(note))
+        ledger.extend(connection, _series_of(connection, note), kind="validity", row_id=validity_id)
+        return validity_id
 
 
 def append_verdict(store: Store, verdict: Verdict, *, lease: Lease) -> int:
@@ -139,14 +142,16 @@ def append_verdict(store: Store, verdict: Verdict, *, lease: Lease) -> int:
     values |= {"reasons": list(verdict.reasons), "clauses": dict(verdict.clauses)}
     with store.write() as connection:
         require_lease(connection, lease)
-        return _insert(connection, schema.verdict, values)
+        verdict_id = _insert(connection, into=schema.verdict, values=values)
+        ledger.extend(connection, verdict.series, kind="verdict", row_id=verdict_id)
+        return verdict_id
 
 
 def append_alarm(store: Store, alarm: Alarm, *, lease: Lease) -> int:
     """Store a transition of a series' alarm state and return its id; raises Locked when the lease is lost."""
     with store.write() as connection:
         require_lease(connection, lease)
-        return _insert(connection, schema.alarm, asdict(alarm))
+        return _insert(connection, into=schema.alarm, values=asdict(alarm))
 
 
 def append_early_warning(store: Store, days: Sequence[EarlyWarningDay], *, lease: Lease) -> None:
@@ -170,9 +175,11 @@ def _claim(
             require_lease(connection, lease)
             runs = []
             for start in starts:
-                run_id = _insert(connection, schema.run_start, asdict(start) | {"epoch": epoch, "term": lease.term})
+                run_id = _insert(
+                    connection, into=schema.run_start, values=asdict(start) | {"epoch": epoch, "term": lease.term}
+                )
                 if end is not None:
-                    connection.execute(insert(schema.run_end).values(run_id=run_id, **asdict(end)))
+                    _close_run(connection, run_id, lease=lease, end=end)
                 runs.append(Run(run_id, start, end))
             return tuple(runs)
     except RowRefused:
@@ -205,6 +212,19 @@ def _open_run(connection: Connection, run_id: int, *, lease: Lease) -> RowMappin
     return run
 
 
+def _close_run(connection: Connection, run_id: int, *, lease: Lease, end: RunEnd) -> None:
+    connection.execute(insert(schema.run_end).values(run_id=run_id, **asdict(end)))
+    ledger.extend(connection, lease.series, kind="run", row_id=run_id)
+
+
+def _series_of(connection: Connection, note: Invalid) -> str:
+    start, sample = schema.run_start, schema.sample
+    query = select(start.c.series).where(start.c.run_id == note.run_id)
+    if note.sample_id is not None:
+        query = select(start.c.series).join(sample).where(sample.c.sample_id == note.sample_id)
+    return str(connection.execute(query).scalar_one())
+
+
 def _add_sample(connection: Connection, sample: Sample, *, run: RowMapping) -> int:
     key = sample.key
     if (key.series, key.arm, key.slot_date) != (run["series"], run["arm"], run["slot_date"]):
@@ -223,7 +243,9 @@ def _add_sample(connection: Connection, sample: Sample, *, run: RowMapping) -> i
         "calls": sample.calls,
         "text_digest": None if body is None else digest(body),
     }
-    sample_id = _insert(connection, schema.sample, values | _result_values(sample) | _reply_values(sample.reply))
+    sample_id = _insert(
+        connection, into=schema.sample, values=values | _result_values(sample) | _reply_values(sample.reply)
+    )
     if body is not None:
         codec, stored = texts.pack(body)
         connection.execute(insert(schema.reply_text).values(sample_id=sample_id, codec=codec, body=stored))
@@ -291,7 +313,7 @@ def _arm_values(series: str, arm: Arm) -> dict[str, Any]:
     }
 
 
-def _insert(connection: Connection, into: Table, values: dict[str, Any]) -> int:
+def _insert(connection: Connection, *, into: Table, values: dict[str, Any]) -> int:
     key = connection.execute(insert(into).values(values)).inserted_primary_key
     assert key is not None
     return int(key[0])

@@ -28,6 +28,7 @@ TABLES = (
     "verdict",
     "alarm",
     "early_warning",
+    "ledger",
     "lease",
 )
 FAILURE_KIND_IS_KNOWN = (
@@ -77,6 +78,7 @@ def upgrade() -> None:
     _create_verdict()
     _create_alarm()
     _create_early_warning()
+    _create_ledger()
     _create_lease()
     for name in APPEND_ONLY:
         _refuse_changes(name)
@@ -350,6 +352,27 @@ def _create_early_warning() -> None:
         sa.CheckConstraint("capital BETWEEN 0 AND 1.7976931348623157e308", name=op.f("ck_early_warning_capital")),
         sa.ForeignKeyConstraint(["series"], ["series.name"], name=op.f("fk_early_warning_series_series")),
         sa.PrimaryKeyConstraint("series", "stream", "segment", "slot_date", name=op.f("pk_early_warning")),
+        sqlite_strict=True,
+    )
+
+
+def _create_ledger() -> None:
+    op.create_table(
+        "ledger",
+        sa.Column("series", TEXT, nullable=False),
+        sa.Column("position", sa.Integer(), nullable=False),
+        sa.Column("kind", TEXT, nullable=False),
+        sa.Column("row_id", sa.Integer(), nullable=True),
+        sa.Column("digest", TEXT, nullable=False),
+        sa.Column("manifest", sa.LargeBinary(), nullable=False),
+        sa.CheckConstraint(
+            "(kind = 'series') = (position = 1) AND (kind = 'series') = (row_id IS NULL)",
+            name=op.f("ck_ledger_genesis"),
+        ),
+        sa.CheckConstraint("kind IN ('series', 'run', 'validity', 'verdict')", name=op.f("ck_ledger_kind")),
+        sa.ForeignKeyConstraint(["series"], ["series.name"], name=op.f("fk_ledger_series_series")),
+        sa.PrimaryKeyConstraint("series", "position", name=op.f("pk_ledger")),
+        sa.UniqueConstraint("kind", "row_id", name=op.f("uq_ledger_kind_row_id")),
         sqlite_strict=True,
     )
 

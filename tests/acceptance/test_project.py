@@ -10,7 +10,7 @@ SIMULATED = """
 url = "sqlite:///canaryd.db"
 [[series]]
 name = "main"
-panel = "panel/starter.jsonl"
+panel = "panel/mine.jsonl"
 [[series.arm]]
 name = "tracked"
 role = "tracked"
@@ -30,6 +30,9 @@ def project(canaryd: Any, tmp_path: Path) -> Path:
     assert canaryd("init", "project").code == 0
     folder = tmp_path / "project"
     (folder / "config.toml").write_text(SIMULATED)
+    path, families = "project/panel/mine.jsonl", "arith,modular,bases,calendar,fidelity"
+    assert canaryd("panel", "generate", path, "--seed", "s", "--size", "60", "--families", families).code == 0
+    assert canaryd("panel", "freeze", path).code == 0
     assert canaryd("--config", "project/config.toml", "db", "upgrade").code == 0
     registered = canaryd("--config", "project/config.toml", "register", "--start", "today")
     assert registered.code == 0, registered.err
@@ -60,10 +63,10 @@ def flip(path: Path, old: bytes, new: bytes) -> None:
 @pytest.mark.parametrize(
     ("name", "old", "new", "said"),
     [
-        ("panel/starter.jsonl", b'"prompt":"', b'"prompt":" ', "starter.jsonl:2: item "),
-        ("panel/starter.system.txt", b"question", b"Question", "starter.system.txt: the system prompt differs"),
+        ("panel/mine.jsonl", b'"prompt":"', b'"prompt":" ', "mine.jsonl:2: item "),
+        ("panel/mine.system.txt", b"question", b"Question", "mine.system.txt: the system prompt differs"),
         ("prereg.toml", b"min_effect = 0.03", b"min_effect = 0.02", "prereg.toml: was edited after"),
-        ("panel/starter.lock", b'"digest": "sha256:', b'"digest": "sha256:0', "starter.lock: name, version or digest"),
+        ("panel/mine.lock", b'"digest": "sha256:', b'"digest": "sha256:0', "mine.lock: name, version or digest"),
     ],
 )
 def test_one_edited_byte_refuses(canaryd: Any, project: Path, name: str, old: bytes, new: bytes, said: str) -> None:
@@ -77,7 +80,6 @@ def test_one_edited_byte_refuses(canaryd: Any, project: Path, name: str, old: by
 def test_a_rule_that_can_never_fire_is_not_registered(canaryd: Any, tmp_path: Path) -> None:
     assert canaryd("init", "project").code == 0
     flip(tmp_path / "project/prereg.toml", b"horizon_days = 365", b"horizon_days = 39")
-    (tmp_path / "project/config.toml").write_text(SIMULATED)
     refused = canaryd("--config", "project/config.toml", "register")
     assert refused.code == 78
     assert "prereg.toml:" in refused.err

@@ -129,7 +129,7 @@ PROGRAMS = (
     Hostile(
         "patches the encoder",
         "protocol_error",
-        'import json\njson.dumps = lambda *_, **k: \'{"outcome": "returned", "outputs": 1}\'\ndef f(x):\n    return 0\n',
+        'import json\njson.dumps = lambda *_, **k: \'{"outcome": "returned", "outputs": 1}\'\nf = int\n',
     ),
     Hostile(
         "patches assertions",

@@ -13,6 +13,7 @@ from canaryd.errors import UsageError
 from canaryd.records import Alarm, EarlyWarningDay, Failure, Grade, RunEnd, Verdict
 from canaryd.store import read, samples, schema
 from canaryd.store.engine import RowRefused, Store
+from canaryd.store.retention import expire_texts
 from canaryd.store.rows import AlreadyClaimed, Invalid, Span
 from canaryd.store.write import (
     append_alarm,
@@ -278,7 +279,7 @@ def test_no_verdict_yet(store: Store, study: Any) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"clauses": {"delta": math.nan}}, {"clauses": {"delta": math.inf}}, {"decided_at": datetime(2030, 1, 1)}],  # noqa: DTZ001
+    [{"clauses": {"delta": math.nan}}, {"clauses": {"delta": math.inf}}, {"decided_at": AT.replace(tzinfo=None)}],
 )
 def test_a_verdict_without_a_canonical_form_is_refused(store: Store, study: Any, wrong: dict[str, Any]) -> None:
     lease = study.register(store)
@@ -340,6 +341,7 @@ def test_rows_never_change_and_never_go(store: Store, study: Any) -> None:
     append_alarm(store, Alarm("s", "ok", AT, append_verdict(store, verdict(), lease=lease)), lease=lease)
     day = EarlyWarningDay("s", "score", 1, date(2030, 1, 1), 1, 1.0, 300.0, False, None)
     append_early_warning(store, [day], lease=lease)
+    expire_texts(store, "s", before=study.day_1, now=AT)
     assert set(schema.APPEND_ONLY) | {schema.lease} == set(schema.metadata.sorted_tables)
     for table in schema.APPEND_ONLY:
         column = next(iter(table.c)).name

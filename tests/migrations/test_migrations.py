@@ -173,7 +173,6 @@ def test_recreating_a_parent_table_keeps_its_children(
     before = counts(url)
     scripts = with_one_more(
         tmp_path,
-        "op.execute('DROP VIEW v_effective_sample')",
         "for parent in ('panel', 'series', 'arm', 'run_start', 'sample', 'verdict'):",
         "    with op.batch_alter_table(parent, recreate='always'):",
         "        pass",

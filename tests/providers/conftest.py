@@ -26,6 +26,37 @@ from canaryd.records import Arm, Ask, GraderSpec, Item, Reply
 KEY = "sk-planted-0123456789abcdef"
 ITEM = Item("i-1", "sums", "i-1", "What is twenty plus twenty-two?", 42, GraderSpec("number"))
 
+#: The failure kind of each case; None is a measurement.
+KINDS = {
+    "good": None,
+    "no usage": None,
+    "echo": None,
+    "refusal": "refusal",
+    "content filter": "content_filtered",
+    "prompt filtered": "content_filtered",
+    "truncated": "truncated",
+    "eaten by reasoning": "truncated",
+    "empty": "empty",
+    "malformed": "malformed",
+    "rate limited": "rate_limited",
+    "quota": "quota",
+    "overloaded": "overloaded",
+    "overloaded 529": "overloaded",
+    "server error": "server_error",
+    "broken JSON": "server_error",
+    "broken stream": "server_error",
+    "error inside 200": "overloaded",
+    "auth": "auth",
+    "not found": "not_found",
+    "bad request": "bad_request",
+    "redirect": "not_found",
+    "cached": "replayed",
+    "asked twice": "harness_retried",
+    "stall": "timeout",
+    "slow drip": "timeout",
+    "reset": "connection",
+}
+
 
 @dataclass(frozen=True)
 class Scripted:
@@ -173,16 +204,22 @@ class Wire:
         self._make_arm = make_arm
         self._folder = folder
 
+    def play(self, *replies: Mapping[str, Any]) -> None:
+        """Let the server send these replies, one after the other."""
+        planted = [{**reply, "body": reply["body"].replace(b"KEY", KEY.encode())} for reply in replies]
+        self.loopback.script(*(Scripted(**reply) for reply in planted))
+
     def provider(self, case: str | Mapping[str, Any], **changes: Any) -> Provider:
         """Build the provider and arrange a case, given by name or as a reply of the server."""
         if "arrange" in self.described:
             arranged = self.described["arrange"](case, url=self.loopback.url, folder=self._folder)
         else:
             reply = self.described["CASES"][case] if isinstance(case, str) else case
-            self.loopback.script(Scripted(**{**reply, "body": reply["body"].replace(b"KEY", KEY.encode())}))
+            self.play(reply)
             arranged = self.described["arm"](self.loopback.url)
         for table in ("params", "options"):
-            changes[table] = {**arranged.get(table, {}), **changes.get(table, {})}
+            merged = {**arranged.get(table, {}), **changes.get(table, {})}
+            changes[table] = {name: value for name, value in merged.items() if value is not None}
         arm = self._make_arm(self.described["PROVIDER"], **{**arranged, **changes})
         secret = Secret(self.described.get("SECRET", KEY), source="planted")
         return build_provider(arm, Surroundings(env=dict(os.environ), secret=secret, items=[ITEM]))
@@ -229,6 +266,11 @@ def wire_of(loopback: Loopback, make_arm: Callable[..., Arm], tmp_path: Path) ->
 @pytest.fixture
 def wire(request: pytest.FixtureRequest, wire_of: Callable[[str], Wire]) -> Wire:
     return wire_of(request.param)
+
+
+@pytest.fixture
+def kinds_of_cases() -> Mapping[str, str | None]:
+    return KINDS
 
 
 @pytest.fixture

@@ -10,44 +10,14 @@ from canaryd.providers.base import failure_kind
 from canaryd.records import TRANSPORT_FAILURES, Reply
 
 KEY = "sk-planted-0123456789abcdef"
-#: The failure kind of each case; None is a measurement.
-KINDS = {
-    "good": None,
-    "no usage": None,
-    "echo": None,
-    "refusal": "refusal",
-    "content filter": "content_filtered",
-    "prompt filtered": "content_filtered",
-    "truncated": "truncated",
-    "eaten by reasoning": "truncated",
-    "empty": "empty",
-    "malformed": "malformed",
-    "rate limited": "rate_limited",
-    "quota": "quota",
-    "overloaded": "overloaded",
-    "overloaded 529": "overloaded",
-    "server error": "server_error",
-    "broken JSON": "server_error",
-    "broken stream": "server_error",
-    "error inside 200": "overloaded",
-    "auth": "auth",
-    "not found": "not_found",
-    "bad request": "bad_request",
-    "redirect": "not_found",
-    "cached": "replayed",
-    "asked twice": "harness_retried",
-    "stall": "timeout",
-    "slow drip": "timeout",
-    "reset": "connection",
-}
 
 
-def test_every_case_ends_as_its_failure_kind_and_tells_no_secret(wire, case, ask, outcome):
-    got = outcome(wire.provider(case, timeout_s=0.2 if KINDS[case] == "timeout" else 30.0), ask)
+def test_every_case_ends_as_its_failure_kind_and_tells_no_secret(wire, case, ask, outcome, kinds_of_cases):
+    got = outcome(wire.provider(case, timeout_s=0.2 if kinds_of_cases[case] == "timeout" else 30.0), ask)
     if isinstance(got, Reply):
-        assert failure_kind(got) == KINDS[case]
+        assert failure_kind(got) == kinds_of_cases[case]
         return
-    assert got.kind == KINDS[case]
+    assert got.kind == kinds_of_cases[case]
     assert got.retryable == (got.kind in TRANSPORT_FAILURES)
     assert (got.__context__, got.__cause__) == (None, None)
     assert KEY not in "".join(traceback.format_exception(got)) + repr(got)

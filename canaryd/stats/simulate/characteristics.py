@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -212,7 +212,7 @@ class _Run:
         """Run one scenario chunk by chunk; a series whose early warning alarmed before the change counts as missed."""
         rule, calls, watched_series = [], [], 0
         alarms: dict[Stream, list[FloatArray]] = {stream: [] for stream in self._streams}
-        for series in self._chunks():
+        for series in self._plan.chunks:
             days = drawn_days(scenario, self._plan, series=series, rng=self._rng)
             outcome = watch_rule(days, self._plan, scenario=scenario, series=series)
             rule.append(np.where(outcome.changed_on > 0, outcome.changed_on, np.inf))
@@ -226,10 +226,6 @@ class _Run:
                 self._progress(self._done, self._total)
         merged = {stream: np.concatenate(parts) for stream, parts in alarms.items() if parts}
         return _Watched(np.concatenate(rule), np.concatenate(calls), merged)
-
-    def _chunks(self) -> Iterator[int]:
-        for first in range(0, self._plan.series, self._plan.chunk_series):
-            yield min(self._plan.chunk_series, self._plan.series - first)
 
     def _early_warning(self, scenario: Scenario, outcome: RuleOutcome, *, stream: Stream, series: int) -> FloatArray:
         """Return first alarm days; on exchangeable days the ranks are drawn from their exact null law."""

@@ -18,7 +18,7 @@ Counts: TypeAlias = NDArray[np.uint8]
 #: One day: the passed samples of every item and series, (items, series), of the tracked arm and of a control if any.
 DayDraw: TypeAlias = tuple[Counts, ...]
 
-_LEVELS = 1 << 16
+_LEVELS = 1 << 8
 
 
 def shifted_rates(rates: FloatArray, drop: float) -> FloatArray:
@@ -52,20 +52,44 @@ def shifted_rates(rates: FloatArray, drop: float) -> FloatArray:
 def bernoulli(rng: np.random.Generator, rates: FloatArray, *, series: int) -> NDArray[np.bool_]:
     """Return exact Bernoulli bits of shape (items, series) for rates of shape (items, 1) or (items, series).
 
-    Sixteen random bits decide a cell unless they equal the first sixteen binary digits of its rate; there, once in
-    65,536 cells, a uniform number against the remaining digits does.
+    Eight random bits against the first eight binary digits of the rate decide nearly every cell; only the others are
+    touched again.
     """
-    scaled = rates * _LEVELS
-    digits = np.minimum(scaled, _LEVELS - 1).astype(np.uint16)
-    cells = len(rates) * series
-    words = rng.bit_generator.random_raw(-(-cells * 16 // 64))
-    drawn = words.view(np.uint16)[:cells].reshape(len(rates), series)
-    bits = drawn < digits
-    items, columns = np.divmod(np.flatnonzero(drawn == digits), series)
-    columns_of_rate = columns if rates.shape[1] > 1 else 0
-    rest = (scaled - digits)[items, columns_of_rate]
-    bits[items, columns] = rng.random(len(items)) < rest
+    return _bits_by_item(rng, rates, series=series) if rates.shape[1] == 1 else _bits_by_cell(rng, rates)
+
+
+def _bits_by_item(rng: np.random.Generator, rates: FloatArray, *, series: int) -> NDArray[np.bool_]:
+    """Return bits whose rate is the same for all series.
+
+    The rarer outcome, of rate p <= 1/2 with first digits q, is drawn at rate q and then added with probability
+    x = (p - q)/(1 - q). Points thrown at random, Poisson with mean -log(1 - x) per cell, do that: they hit cells
+    independently, each with probability x.
+    """
+    scaled = np.minimum(rates, 1 - rates) * _LEVELS
+    digits = np.floor(scaled)
+    bits: NDArray[np.bool_] = _random_bytes(rng, len(rates), series) < digits.astype(np.uint8)
+    points = rng.poisson(-series * np.log1p(-(scaled - digits) / (_LEVELS - digits)))[:, 0]
+    items = np.repeat(np.arange(len(rates)), points)
+    bits[items, rng.integers(0, series, len(items))] = True
+    bits ^= rates > 0.5
     return bits
+
+
+def _bits_by_cell(rng: np.random.Generator, rates: FloatArray) -> NDArray[np.bool_]:
+    """Return bits with a rate for every cell; where the first digits tie, a uniform number against the rest decides."""
+    scaled = rates * _LEVELS
+    digits = np.minimum(scaled, _LEVELS - 1).astype(np.uint8)
+    drawn = _random_bytes(rng, *rates.shape)
+    bits = drawn < digits
+    ties = np.flatnonzero(drawn == digits)
+    rest = scaled.reshape(-1)[ties] - digits.reshape(-1)[ties]
+    bits.reshape(-1)[ties] = rng.random(len(ties)) < rest
+    return bits
+
+
+def _random_bytes(rng: np.random.Generator, items: int, series: int) -> NDArray[np.uint8]:
+    words = rng.bit_generator.random_raw(-(-items * series // 8))
+    return words.view(np.uint8)[: items * series].reshape(items, series)
 
 
 def shock_path(rng: np.random.Generator, shock: DayShock, *, days: int, series: int) -> Iterator[FloatArray | None]:

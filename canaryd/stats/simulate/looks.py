@@ -1,7 +1,7 @@
 """The two-window rule at every look, over many series at once.
 
-Only sums are kept: of the baseline, of the latest blocks of days, and the day totals. A look screens all series in
-single precision with slightly loosened limits; what passes is decided exactly, by the formulas of the rule.
+Only sums are kept: of the baseline, of the latest blocks of days, and the day totals. What a look can rule out from
+the day totals alone, it does; the few series that are left need their items.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from canaryd.stats.simulate.plan import Scenario, SimulationPlan
 
 Sums: TypeAlias = NDArray[np.unsignedinteger]
 
-_LOOSENED = 1 - 1e-3
+_DUST = 1e-9
 _NOBODY = np.array([], dtype=np.intp)
 
 
@@ -84,11 +84,12 @@ def watch_rule(days: Iterable[DayDraw], plan: SimulationPlan, *, scenario: Scena
     arms = [ArmSums(plan, series=series, windows=2 if plan.control else 1) for _ in range(1 + plan.control)]
     totals = [np.zeros((scenario.days, series), dtype=np.int32) for _ in arms]
     changed_on, call = np.zeros(series, dtype=np.int32), np.full(series, -1, dtype=np.int8)
+    per_day = np.min_scalar_type(len(plan.pass_rates) * plan.samples_per_day)
     looks: _Looks | None = None
     for day, passes in enumerate(days, start=1):
         ended = False
         for arm, total, drawn in zip(arms, totals, passes, strict=True):
-            total[day - 1] = drawn.sum(axis=0, dtype=np.int32)
+            total[day - 1] = drawn.sum(axis=0, dtype=per_day)
             ended = arm.add(drawn)
         if day == plan.rule.baseline_days:
             looks = _Looks(plan, design, baseline=arms[0].baseline, totals=totals[0][:day])
@@ -109,18 +110,15 @@ class _Looks:
     """The looks at one chunk of series: what its baseline fixes, and the hits of the looks up to one window back."""
 
     def __init__(self, plan: SimulationPlan, design: Design, *, baseline: Sums, totals: NDArray[np.int32]) -> None:
-        rule, layout, series = design.rule, design.layout, totals.shape[1]
+        rule, series = design.rule, totals.shape[1]
         self._design, self._baseline = design, baseline
-        self._baseline_mean = baseline.astype(np.float32) / np.float32(design.samples(1)[0])
         self._per_day = len(baseline) * plan.samples_per_day
         self._level = totals.mean(axis=0) / self._per_day
         self._variance = totals.var(axis=0, ddof=1) / self._per_day**2
         per_window = rule.window_days // plan.look
         self._hits = deque([np.zeros(series, dtype=np.int8)] * per_window, maxlen=per_window)
-        strict, confidence = rule.mode == "canaryd", rule.estimate.confidence
-        self._weight = np.sqrt(layout.cr2_weight if strict else layout.cr1_weight).astype(np.float32)[:, None]
-        self._critical = t_critical(confidence, layout.df) if strict else rule.z
-        self._least_day_critical = t_critical(confidence, rule.baseline_days + rule.window_days - 2) if strict else 0.0
+        longest = rule.baseline_days + rule.window_days - 2
+        self._least_critical = t_critical(rule.estimate.confidence, longest) if rule.mode == "canaryd" else 0.0
 
     def declared(self, window: Sums, totals: NDArray[np.int32], *, undecided: NDArray[np.bool_]) -> NDArray[np.int8]:
         """Return the sign of a change declared at this look, 0 for none; the last row of `totals` is today's."""
@@ -134,23 +132,12 @@ class _Looks:
         delta = totals.mean(axis=0) / self._per_day - self._level
         variance = totals.var(axis=0, ddof=1) / self._per_day**2
         day_se = np.sqrt(self._variance / rule.baseline_days + variance / rule.window_days)
-        limit = np.maximum(self._critical * self._item_se(window, delta), self._least_day_critical * day_se)
-        likely = undecided & (np.abs(delta) >= _LOOSENED * np.maximum(limit, rule.min_effect))
+        least = np.maximum(self._least_critical * day_se, rule.min_effect)
+        likely = undecided & (np.abs(delta) >= least * (1 - _DUST))
         columns = np.flatnonzero(likely)
         signs = np.zeros(len(delta), dtype=np.int8)
         signs[columns] = self._exact_signs(window, columns, variances=(self._variance[columns], variance[columns]))
         return signs
-
-    def _item_se(self, window: Sums, delta: FloatArray) -> NDArray[np.float32]:
-        layout = self._design.layout
-        changes = window.astype(np.float32)
-        changes *= np.float32(1 / self._design.samples(1)[1])
-        changes -= self._baseline_mean
-        residuals = layout.sums(changes)
-        residuals -= layout.sizes.astype(np.float32)[:, None] * delta.astype(np.float32)
-        residuals *= self._weight
-        se: NDArray[np.float32] = np.sqrt(np.einsum("ks,ks->s", residuals, residuals)) / np.float32(len(changes))
-        return se
 
     def _exact_signs(
         self, window: Sums, columns: IndexArray, *, variances: tuple[FloatArray, FloatArray]

@@ -8,6 +8,8 @@ from typing import Literal, TypeAlias
 from canaryd.stats.params import RuleParams
 from canaryd.stats.watch_params import EarlyWarningParams
 
+_CELLS_AT_ONCE = 800_000
+
 Truth: TypeAlias = Literal["model", "platform"]
 
 
@@ -45,7 +47,7 @@ class SimulationPlan:
         change_days: last unchanged day of each change; empty: the last baseline day.
         detection_days: days after the change within which detections are counted.
         detection_shock: day shock of the detection table.
-        chunk_series: series in memory at once.
+        chunk_series: series in memory at once, fewer where the panel is large.
     """
 
     pass_rates: tuple[float, ...]
@@ -63,7 +65,7 @@ class SimulationPlan:
     change_days: tuple[int, ...] = ()
     detection_days: tuple[int, ...] = (20, 40, 90)
     detection_shock: DayShock = DayShock()
-    chunk_series: int = 2048
+    chunk_series: int = 10_000
 
     def __post_init__(self) -> None:
         """Raise ValueError with a sentence that names what cannot be simulated."""
@@ -91,6 +93,13 @@ class SimulationPlan:
     def look(self) -> int:
         """Days between two looks of the rule."""
         return self.rule.window_days if self.look_days is None else self.look_days
+
+    @property
+    def chunks(self) -> tuple[int, ...]:
+        """The series of every chunk; a day of one chunk holds at most about 800,000 cells."""
+        size = min(self.chunk_series, max(_CELLS_AT_ONCE // len(self.pass_rates), 1))
+        full, rest = divmod(self.series, size)
+        return (size,) * full + ((rest,) if rest else ())
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -25,10 +25,9 @@ plan = json.loads((here / "plan.json").read_text())
 print(plan["stdout"], flush=True)
 print(plan["stderr"], file=sys.stderr)
 if plan["stalls"]:
-    child = os.fork()
-    (here / ("child.pid" if child == 0 else "parent.pid")).write_text(str(os.getpid()))
-    while True:
-        os.read(os.open(here / "never", os.O_RDONLY), 1)
+    os.fork()
+    os.write(os.open(here / "alive", os.O_RDWR), b"1")
+    os.open(here / "never", os.O_RDONLY)
 raise SystemExit(plan["status"])
 """
 
@@ -90,6 +89,7 @@ def arrange(case: str | dict[str, Any], *, folder: Path, url: str) -> dict[str, 
     stub = folder / "claude"
     stub.write_text(STUB.format(python=sys.executable, version=VERSION))
     stub.chmod(0o755)
-    if not (folder / "never").exists():
-        os.mkfifo(folder / "never")
+    for pipe in ("alive", "never"):
+        if not (folder / pipe).exists():
+            os.mkfifo(folder / pipe)
     return {"base_url": url, "options": {"executable": str(stub), "version": VERSION}}

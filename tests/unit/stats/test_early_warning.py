@@ -13,10 +13,27 @@ from canaryd.stats.early_warning import (
     segments,
     watch,
 )
+from canaryd.stats.evaluable import PanelShape, Period
+from canaryd.stats.params import EstimateParams, MdeParams, RuleParams
+from canaryd.stats.rule import Reference, WindowData, decide_windows
 from canaryd.stats.watch_params import EarlyWarningParams
 from canaryd.stats.watch_state import early_warning_state
 
 FIRST = date(2027, 3, 1)
+RULE = RuleParams(
+    mode="canaryd",
+    baseline_days=10,
+    window_days=10,
+    estimate=EstimateParams(confidence=0.99, min_df=4, min_changed_items=5),
+    min_effect=0.03,
+    max_error_rate=0.05,
+    min_usable_day_share=0.7,
+    min_day_item_share=0.8,
+    min_item_share=0.8,
+    did_confidence=0.95,
+    z=2.576,
+    mde=MdeParams(z_confidence=2.576, z_power=0.842, two_window_factor=1.24),
+)
 PARAMS = EarlyWarningParams(
     alpha=0.01,
     streams=("score",),
@@ -117,7 +134,19 @@ def test_a_lasting_drop_alarms_once_and_the_next_segment_starts_on_fresh_days():
     assert (alarms[0].threshold, after[0].threshold) == (200.0, 600.0)
 
 
-def test_one_bad_day_alone_raises_no_early_warning():
+def _verdicts(scores):
+    """Verdicts of the two windows of ten days that follow a baseline of ten."""
+
+    def window(index, first):
+        cells = _cells(scores).between(FIRST + timedelta(first), FIRST + timedelta(first + 9))
+        return WindowData(index, Period(cells, attempts=400, fingerprints=frozenset({"harness"})))
+
+    reference = Reference(window(0, 0), PanelShape(40), RULE)
+    return [decision.verdict for decision in decide_windows([window(1, 10), window(2, 20)], against=reference)]
+
+
+def test_one_bad_day_alone_is_neither_a_change_nor_an_early_warning():
+    assert _verdicts(_panel(1, days=30, drop_from=10))[1] == "change"
     for seed in range(20):
         scores = _panel(seed, days=30)
         for item in np.flatnonzero(scores[24])[:5]:
@@ -126,6 +155,7 @@ def test_one_bad_day_alone_raises_no_early_warning():
         assert bad_day <= _panel(seed, days=30)[24].mean() - 0.12
         rows = _watch(_table(scores), replace(PARAMS, baseline_days=20))
         assert not any(row.alarm for row in rows)
+        assert "change" not in _verdicts(scores)
 
 
 def test_a_new_harness_ends_the_segment_at_its_first_usable_day():

