@@ -1,40 +1,92 @@
-"""The harness fingerprint of an arm: everything but the model, component by component, and one digest over it."""
+"""The harness fingerprint of an arm: everything but the model, component by component, and what differs between two."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from canaryd.delta import WITHHELD, Delta
 from canaryd.hashing import canonical_json, digest
+
+ABSENT = "absent"
+#: The component that holds the canonical wire request as JSON text, so that a difference names the parameter.
+REQUEST = "request"
+#: Components of this name are versions of an SDK or a program between canaryd and the wire.
+TOOL = "tool "
 
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """The components of an arm's harness, each as a digest, and the digest of them all."""
+    """The components of an arm's harness by name, each as text (a digest where it is long or private)."""
 
     components: Mapping[str, str]
 
     @property
     def digest(self) -> str:
-        """One digest over every component.
+        """One digest over every component; the order of the names is irrelevant.
 
-        >>> one = fingerprint_of({"system": b"Be brief.", "sdk": b"openai 3.57.0"})
-        >>> one.digest == fingerprint_of({"sdk": b"openai 3.57.0", "system": b"Be brief."}).digest
+        >>> one = Fingerprint({"system": "sha256:1", "tool openai": "3.57.0"})
+        >>> one.digest == Fingerprint({"tool openai": "3.57.0", "system": "sha256:1"}).digest
         True
         """
         return digest(canonical_json(dict(self.components)))
 
 
-def fingerprint_of(components: Mapping[str, bytes]) -> Fingerprint:
-    """Return the fingerprint of named bytes; the order of the names is irrelevant."""
-    return Fingerprint({name: digest(data) for name, data in sorted(components.items())})
+def differences(before: Fingerprint, after: Fingerprint) -> tuple[Delta, ...]:
+    """Return what differs, by name; a withheld component differs from nothing (see `unknown`).
 
-
-def differences(before: Fingerprint, after: Fingerprint) -> list[str]:
-    """Return the names of the components that differ, sorted.
-
-    >>> differences(fingerprint_of({"a": b"1", "b": b"2"}), fingerprint_of({"a": b"1", "b": b"3", "c": b""}))
-    ['b', 'c']
+    >>> old = Fingerprint({"request": '{"body":{"temperature":0}}', "tool openai": "3.57.0", "host": "withheld"})
+    >>> new = Fingerprint({"request": '{"body":{"temperature":1}}', "tool openai": "3.58.0", "host": "h:443"})
+    >>> [str(delta) for delta in differences(old, new)]
+    ['request.body.temperature: 0 -> 1', 'tool openai: 3.57.0 -> 3.58.0']
     """
-    names = {*before.components, *after.components}
-    return sorted(name for name in names if before.components.get(name) != after.components.get(name))
+    found: list[Delta] = []
+    for name in sorted({*before.components, *after.components}):
+        old, new = before.components.get(name, ABSENT), after.components.get(name, ABSENT)
+        if old == new or WITHHELD in (old, new):
+            continue
+        if name == REQUEST and ABSENT not in (old, new):
+            found += _request_deltas(json.loads(old), json.loads(new))
+        else:
+            found.append(Delta(name, old, new))
+    return tuple(found)
+
+
+def unknown(before: Fingerprint, after: Fingerprint) -> tuple[str, ...]:
+    """Return the components that cannot be compared, because one side withholds them.
+
+    >>> unknown(Fingerprint({"host": "withheld"}), Fingerprint({"host": "h:443"}))
+    ('host',)
+    """
+    names = sorted({*before.components, *after.components})
+    return tuple(name for name in names if WITHHELD in (before.components.get(name), after.components.get(name)))
+
+
+def only_tools(deltas: Iterable[Delta]) -> bool:
+    """Whether nothing but versions of SDKs and programs differ, so that every request is byte for byte the same.
+
+    >>> only_tools([Delta("tool openai", "3.57.0", "3.58.0")]), only_tools([Delta("host", "a:1", "b:1")])
+    (True, False)
+    """
+    return all(delta.name.startswith(TOOL) for delta in deltas)
+
+
+def _request_deltas(before: Any, after: Any) -> list[Delta]:
+    old, new = dict(_leaves(before)), dict(_leaves(after))
+    names = sorted({*old, *new})
+    return [
+        Delta(f"{REQUEST}.{name}", old.get(name, ABSENT), new.get(name, ABSENT))
+        for name in names
+        if old.get(name) != new.get(name)
+    ]
+
+
+def _leaves(value: Any, path: str = "") -> Iterable[tuple[str, str]]:
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    inner = list(children)
+    if not inner:
+        yield path, value if isinstance(value, str) else json.dumps(value)
+    for key, child in inner:
+        yield from _leaves(child, f"{path}.{key}" if path else str(key))

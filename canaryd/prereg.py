@@ -32,6 +32,18 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
+class Planning:
+    """What is simulated of a registration before there are data: assumed pass rates, and the worlds it is put into."""
+
+    mean_pass_rate: float
+    pass_rate_concentration: float
+    series: int
+    drops: tuple[float, ...]
+    day_shocks: tuple[float, ...]
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
 class Prereg:
     """One registration; effects, rates and shares are fractions, lengths are days."""
 
@@ -46,6 +58,7 @@ class Prereg:
     localisation_q: float
     early_warning: EarlyWarningParams
     sentinels: SentinelParams
+    planning: Planning
     statement: Statement
 
 
@@ -84,6 +97,7 @@ def parse(data: bytes, *, source: str) -> Prereg:
         localisation_q=_only(root.table("localisation"), "q"),
         early_warning=_early_warning(root.table("early_warning"), params),
         sentinels=_sentinels(root.table("sentinels")),
+        planning=_planning(root.table("planning")),
         statement=_statement(root.table("statement")),
     )
     for table in (grid, rule, control, mde, root):
@@ -250,6 +264,19 @@ def _sentinels(table: Table) -> SentinelParams:
     return params
 
 
+def _planning(table: Table) -> Planning:
+    planning = Planning(
+        mean_pass_rate=table.take("mean_pass_rate", float, check=_fraction),
+        pass_rate_concentration=table.take("pass_rate_concentration", float, check=_between(0.1, 1000)),
+        series=table.take("series", int, check=_between(100, 1_000_000)),
+        drops=tuple(float(drop) for drop in table.take("drops", list, check=_numbers(-1, 1))),
+        day_shocks=tuple(float(shock) for shock in table.take("day_shocks", list, check=_numbers(0, 0.5))),
+        seed=table.take("seed", int, check=_between(0, 2**53)),
+    )
+    table.done()
+    return planning
+
+
 def _statement(table: Table) -> Statement:
     def sentences(key: str) -> tuple[str, ...]:
         values: list[Any] = table.take(key, list, check=_sentences)
@@ -301,6 +328,15 @@ def _thetas(values: list[Any]) -> str | None:
     numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     good = numbers and len(numbers) == len(values) and all(1 < value < 1e3 for value in numbers)
     return None if good else "must be a list of odds, each above 1"
+
+
+def _numbers(low: float, high: float) -> Callable[[list[Any]], str | None]:
+    def check(values: list[Any]) -> str | None:
+        numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+        good = numbers and len(numbers) == len(values) and all(low <= value <= high for value in numbers)
+        return None if good else f"must be a list of numbers between {low:g} and {high:g}"
+
+    return check
 
 
 def _sentences(values: list[Any]) -> str | None:

@@ -18,6 +18,7 @@ COMMANDS = {
     "demo": ("canaryd.demo.command", "Play 60 days with a drop on day 31, on this machine alone."),
     "panel": ("canaryd.cli.panel", "Generate, lint, freeze, verify, show and compare panels."),
     "register": ("canaryd.cli.register", "Freeze the decision rule before the first day."),
+    "simulate": ("canaryd.cli.simulate", "False alarms and detection delays of a registration, before you start."),
     "run": ("canaryd.cli.measure", "Measure one slot of a series."),
     "status": ("canaryd.cli.reading", "Say what is known, from the store alone."),
     "check": ("canaryd.cli.reading", "Exit 0 no change, 1 changed, 2 could not be judged."),

@@ -4,69 +4,86 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from canaryd.errors import UsageError
+
 if TYPE_CHECKING:
     from canaryd.compare.build import CompareParams
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 _SHARE = click.FloatRange(0, 1, min_open=True)
 _INSIDE = click.FloatRange(0, 1, min_open=True, max_open=True)
 
 
-def _pairs(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+def _pairs(values: tuple[str, ...], *, option: str) -> dict[str, str]:
     pairs: dict[str, str] = {}
     for value in values:
         key, equals, wanted = value.partition("=")
         if not (key and equals):
-            raise click.BadParameter(f"{value!r} must be written NAME=VALUE", param=parameter)
+            raise UsageError(f"{option} is {value!r}, but must be written NAME=VALUE")
         if pairs.setdefault(key, wanted) != wanted:
-            raise click.BadParameter(f"{key} is given twice, as {pairs[key]!r} and {wanted!r}", param=parameter)
+            raise UsageError(f"{option} gives {key} twice, as {pairs[key]!r} and {wanted!r}; keep one")
     return pairs
 
 
-def _column(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+def _names(values: tuple[str, ...]) -> dict[str, str]:
     from canaryd.compare.side import COLUMNS
 
-    pairs = _pairs(ctx, parameter, values)
+    pairs = _pairs(values, option="--column")
     if unknown := next((name for name in pairs if name not in COLUMNS), None):
-        raise click.BadParameter(f"{unknown} is none of {', '.join(COLUMNS)}", param=parameter)
+        raise UsageError(f"--column names {unknown!r}, but must name one of {', '.join(COLUMNS)}")
     return pairs
 
 
-def _option(flag: str, kind: Any, default: float, text: str) -> Any:
+def _option(flag: str, kind: click.ParamType[Any], *, default: float, text: str) -> Callable[[Command], Command]:
     return click.option(flag, type=kind, default=default, show_default=True, help=text)
 
 
 @click.command()
 @click.argument("baseline", type=click.Path(path_type=Path))
 @click.argument("current", type=click.Path(path_type=Path))
-@click.option("--where", multiple=True, metavar="COLUMN=VALUE", callback=_pairs, help="Only such rows, on both sides.")
-@click.option("--baseline-where", multiple=True, metavar="COLUMN=VALUE", callback=_pairs, help="Only of the baseline.")
-@click.option("--current-where", multiple=True, metavar="COLUMN=VALUE", callback=_pairs, help="Only of the current.")
-@click.option("--column", multiple=True, metavar="NAME=THEIRS", callback=_column, help="Under which name a column is.")
-@click.option("--unscored", type=click.Choice(["exclude", "wrong"]), default="exclude", show_default=True,
-              help="What a row without a score is: left out, or a wrong answer.")  # fmt: skip
-@_option("--confidence", _INSIDE, 0.99, "Of every interval.")
-@_option("--min-effect", _SHARE, 0.03, "A smaller delta is no change, however certain (0.03 is 3 points).")
-@_option("--min-item-share", _SHARE, 0.8, "Of the items, how many must pair for a judgement.")
-@_option("--min-df", click.FloatRange(1), 4.0, "Degrees of freedom below which nothing is judged.")
-@_option("--min-changed-items", click.IntRange(0), 5, "With fewer items that moved, the standard error has a floor.")
-@_option("--min-discordant", click.IntRange(1), 10, "Discordant pairs below which McNemar's p is withheld.")
-@_option("--min-token-change", _SHARE, 0.1, "A smaller change of tokens is called ok in --json.")
-@_option("--power", _INSIDE, 0.8, "At which the smallest change likely to be detected is given.")
-@_option("--headroom-high", _SHARE, 0.9, "Baseline mean from which a rise can hardly show.")
-@_option("--headroom-low", _INSIDE, 0.1, "Baseline mean up to which a drop can hardly show.")
+@click.option("--where", multiple=True, metavar="COLUMN=VALUE", help="Only such rows, on both sides.")
+@click.option("--baseline-where", multiple=True, metavar="COLUMN=VALUE", help="Only of the baseline.")
+@click.option("--current-where", multiple=True, metavar="COLUMN=VALUE", help="Only of the current.")
+@click.option("--column", multiple=True, metavar="NAME=THEIRS", help="Under which name a column is.")
+@click.option(
+    "--unscored",
+    type=click.Choice(["exclude", "wrong"]),
+    default="exclude",
+    show_default=True,
+    help="What a row without a score is: left out, or a wrong answer.",
+)
+@_option("--confidence", _INSIDE, default=0.99, text="Of every interval.")
+@_option("--min-effect", _SHARE, default=0.03, text="A smaller delta is no change, however certain (0.03 is 3 points).")
+@_option("--min-item-share", _SHARE, default=0.8, text="Of the items, how many must pair for a judgement.")
+@_option("--min-df", click.FloatRange(1), default=4.0, text="Degrees of freedom below which nothing is judged.")
+@_option(
+    "--min-changed-items",
+    click.IntRange(0),
+    default=5,
+    text="With fewer items that moved, the standard error has a floor.",
+)
+@_option(
+    "--min-discordant", click.IntRange(1), default=10, text="Discordant pairs below which McNemar's p is withheld."
+)
+@_option("--min-token-change", _SHARE, default=0.1, text="A smaller change of tokens is called ok in --json.")
+@_option("--power", _INSIDE, default=0.8, text="At which the smallest change likely to be detected is given.")
+@_option("--headroom-high", _SHARE, default=0.9, text="Baseline mean from which a rise can hardly show.")
+@_option("--headroom-low", _INSIDE, default=0.1, text="Baseline mean up to which a drop can hardly show.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document with a schema_version.")
 def compare(
     baseline: Path,
     current: Path,
-    where: dict[str, str],
-    baseline_where: dict[str, str],
-    current_where: dict[str, str],
-    column: dict[str, str],
+    where: tuple[str, ...],
+    baseline_where: tuple[str, ...],
+    current_where: tuple[str, ...],
+    column: tuple[str, ...],
     unscored: str,
     as_json: bool,
     **numbers: Any,
@@ -79,10 +96,10 @@ def compare(
     """
     from canaryd.compare import build, rows, side, text
 
-    sides, names = [], []
-    for path, own in ((baseline, baseline_where), (current, current_where)):
-        wanted = {**where, **own}
-        sides.append(side.build_side(rows.select(rows.read_rows(path), wanted, path=path), names=column))
+    shared, sides, names = _pairs(where, option="--where"), [], []
+    for title, path, only in (("baseline", baseline, baseline_where), ("current", current, current_where)):
+        wanted = {**shared, **_pairs(only, option=f"--{title}-where")}
+        sides.append(side.build_side(rows.select(rows.read_rows(path), wanted, path=path), names=_names(column)))
         names.append(" ".join([str(path), *(f"{key}={value}" for key, value in wanted.items())]))
     how: build.Unscored = "wrong" if unscored == "wrong" else "exclude"
     result = build.compare(sides[0], sides[1], unscored=how, params=_params(**numbers))

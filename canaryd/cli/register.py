@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
+from typing import Any
 
 import click
 
@@ -41,7 +42,19 @@ def register(config_file: str | None, series_name: str | None, start: str) -> No
     click.echo(f"  day 1        {start_date} (UTC)")
     click.echo(f"  baseline     {rule.baseline_days} days, then windows of {rule.window_days} days")
     second = Grid(start_date, rule.baseline_days, rule.window_days).window(2)
+    click.echo(f"  {_expected(registered.simulation)}")
     click.echo(f"  a change can be declared once {second.last} has ended")
+
+
+def _expected(simulation: Any) -> str:
+    """Return one line of the simulated operating characteristics: false alarms in a year, and power for each drop."""
+    alarms = simulation["false_alarms"][0]["rule"]["365"]["share"]
+    seen = [
+        f"{100 * row['drop']:g} points {100 * row['rule']['within']['40']['share']:.0f} %"
+        for row in simulation["detections"]
+        if row["truth"] == "model"
+    ]
+    return f"simulated    {100 * alarms:.1f} % false alarms a year; seen within 40 days: {', '.join(seen)}"
 
 
 def _start_date(start: str, *, today: date) -> date:

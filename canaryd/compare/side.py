@@ -107,7 +107,7 @@ class _Reading:
     def item_id(self, row: Row) -> str:
         item_id = self._text(row, "item_id")
         if not item_id:
-            self._refuse(row, "item_id", "is empty, so the row cannot be paired; name its item")
+            self._refuse(row, "item_id", why="is empty, so the row cannot be paired; name its item")
         return item_id
 
     def labels(self, rows: Iterable[Row], column: str, *, required: bool) -> dict[str, str]:
@@ -118,10 +118,10 @@ class _Reading:
                 continue
             label, item_id = self._text(row, column), self.item_id(row)
             if not label and required:
-                self._refuse(row, column, "is empty, which would lump unrelated items; name it, or drop the column")
+                self._refuse(row, column, why="is empty, which would lump unrelated items; name it, or drop the column")
             if label and found.setdefault(item_id, label) != label:
                 self._refuse(
-                    row, column, f"is {label!r}, but was {found[item_id]!r} for the same item before; keep one"
+                    row, column, why=f"is {label!r}, but was {found[item_id]!r} for the same item before; keep one"
                 )
         return found
 
@@ -133,7 +133,7 @@ class _Reading:
             key = answer.item_id, answer.day, self._text(row, "replicate")
             if key in seen:
                 self._refuse(
-                    row, "replicate", f"{key[2]!r} of item {key[0]!r} comes twice (on one date); drop the copy"
+                    row, "replicate", why=f"{key[2]!r} of item {key[0]!r} comes twice (on one date); drop the copy"
                 )
             seen.add(key)
 
@@ -145,7 +145,7 @@ class _Reading:
         try:
             moment = value if isinstance(value, date) else datetime.fromisoformat(as_text(value))
         except ValueError:
-            self._refuse(row, "date", f"is {value!r}, but must be a date such as 2027-03-01; mend that row")
+            self._refuse(row, "date", why=f"is {value!r}, but must be a date such as 2027-03-01; mend that row")
         if not isinstance(moment, datetime):
             return moment
         return moment.astimezone(UTC).date() if moment.tzinfo else moment.date()
@@ -164,8 +164,10 @@ class _Reading:
             number = math.nan
         if not 0 <= number <= high or number == math.inf:
             allowed = "between 0 and 1" if high == 1 else "of at least 0"
-            self._refuse(row, column, f"is {value!r}, but must be a number {allowed}, or empty where it is not known")
+            self._refuse(
+                row, column, why=f"is {value!r}, but must be a number {allowed}, or empty where it is not known"
+            )
         return number
 
-    def _refuse(self, row: Row, column: str, why: str) -> NoReturn:
+    def _refuse(self, row: Row, column: str, *, why: str) -> NoReturn:
         raise ConfigError(f"{row.where}: {self.columns[column]} {why}")

@@ -70,7 +70,8 @@ def _estimate(comparison: Comparison) -> Iterator[str]:
     estimate = comparison.estimate
     if comparison.means:
         before, after = comparison.means
-        yield f"{'score':<10}{100 * before:.1f} -> {100 * after:.1f} points; {_delta(estimate)}"
+        unjudged = f"; {_delta(estimate)}" if comparison.reasons else ""
+        yield f"{'score':<10}{100 * before:.1f} -> {100 * after:.1f} points{unjudged}"
     if isinstance(estimate, TooFew):
         return
     low, high = estimate.ci_item

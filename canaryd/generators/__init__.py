@@ -99,7 +99,7 @@ def _fresh(family: Family, level: int, *, key: tuple[str, int], prompts: set[str
     """Return the first question of a stream that was not asked yet, and note it in `prompts`."""
     seed, number = key
     for attempt in range(100):
-        question = family.draw(Draw(seed, family.name, level, number, attempt, turn=number), level)
+        question = family.draw(Draw(seed, family.name, level, number, attempt, turn=number + attempt), level)
         if question.prompt not in prompts:
             prompts.add(question.prompt)
             return question

@@ -66,6 +66,11 @@ class Panel:
     lines: Mapping[str, int]
 
     @property
+    def measured(self) -> tuple[Item, ...]:
+        """The items that take part in aggregates: all but the sentinels."""
+        return tuple(item for item in self.items if not item.sentinel)
+
+    @property
     def digest(self) -> str:
         """The digest of the whole panel: header and items, system prompt, used graders."""
         return self.lock.digest

@@ -32,7 +32,8 @@ def build_provider(arm: Arm, surroundings: Surroundings) -> Provider:
         ConfigError: the provider is unknown or not installed, a parameter or option is none of its own, the timeout is
             no limit, or the provider itself refuses the arm.
     """
-    _refuse_unknown(arm, "provider", "", names=[arm.provider], allowed=PROVIDERS)
+    if arm.provider not in PROVIDERS:
+        raise _unknown(arm, f"there is no provider {arm.provider}", allowed=PROVIDERS)
     if not (arm.timeout_s and 0 < arm.timeout_s < math.inf):
         raise ConfigError(
             f"arm {arm.name!r}: timeout_s is {arm.timeout_s!r}, which is no limit; "
@@ -45,16 +46,13 @@ def build_provider(arm: Arm, surroundings: Surroundings) -> Provider:
             f"arm {arm.name!r}: provider {arm.provider!r} needs the package {error.name!r}, which is not installed; "
             f"install canaryd[{arm.provider}]"
         ) from None
-    _refuse_unknown(arm, "parameter", "params.", names=arm.params, allowed=module.PARAMS)
-    _refuse_unknown(arm, "option", "options.", names=arm.options, allowed=module.OPTIONS)
+    for table, given, allowed in (("params", arm.params, module.PARAMS), ("options", arm.options, module.OPTIONS)):
+        for name in given:
+            if name not in allowed:
+                raise _unknown(arm, f"provider {arm.provider!r} has no {table}.{name}", allowed=allowed)
     provider: Provider = module.build(arm, surroundings)
     return provider
 
 
-def _refuse_unknown(arm: Arm, what: str, prefix: str, *, names: Collection[str], allowed: Collection[str]) -> None:
-    for name in names:
-        if name not in allowed:
-            owner = f"provider {arm.provider!r} has no {what}" if prefix else f"there is no {what}"
-            raise ConfigError(
-                f"arm {arm.name!r}: {owner} {prefix}{name}; allowed: {', '.join(sorted(allowed)) or 'none'}"
-            )
+def _unknown(arm: Arm, what: str, *, allowed: Collection[str]) -> ConfigError:
+    return ConfigError(f"arm {arm.name!r}: {what}; allowed: {', '.join(sorted(allowed)) or 'none'}")

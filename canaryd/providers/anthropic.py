@@ -9,9 +9,8 @@ from typing import Any
 import anthropic
 import httpx2
 
-from canaryd.errors import ConfigError
 from canaryd.providers.anthropic_messages import PATH, from_events, to_request, wire_fields
-from canaryd.providers.base import Surroundings, WireRequest, refuse_variables, required_secret, text_option
+from canaryd.providers.base import Surroundings, WireRequest, bad_option, refuse_variables, required_secret, text_option
 from canaryd.providers.sdk_post import answered
 from canaryd.providers.secret import Secret, redact
 from canaryd.providers.wire import parsed_json
@@ -100,7 +99,7 @@ def _headers(arm: Arm) -> dict[str, str]:
         headers["anthropic-version"] = version
     betas = arm.options.get("betas", [])
     if not isinstance(betas, list) or not all(isinstance(beta, str) for beta in betas):
-        raise ConfigError(f"arm {arm.name!r}: options.betas is {betas!r}, but must be a list of names")
+        raise bad_option(arm, "betas", why=f"is {betas!r}, but must be a list of names")
     if betas:
         headers["anthropic-beta"] = ",".join(map(str, betas))
     return headers

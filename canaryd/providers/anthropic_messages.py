@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from canaryd.errors import ConfigError
-from canaryd.providers.base import ProviderError, standing_of, with_extra_body
+from canaryd.providers.base import ProviderError, bad_option, standing_of, with_extra_body
 from canaryd.providers.wire import Redactor, at, failure_of_body, text_at, tokens_at
 from canaryd.records import Arm, Ask, JsonValue, Reply, StopKind
 
@@ -35,7 +35,7 @@ def wire_fields(arm: Arm) -> dict[str, JsonValue]:
     if "thinking" in arm.options:
         fields["thinking"] = arm.options["thinking"]
         if not isinstance(fields["thinking"], dict):
-            raise ConfigError(f'arm {arm.name!r}: options.thinking must be a table, such as {{type = "adaptive"}}')
+            raise bad_option(arm, "thinking", why='must be a table, such as {type = "adaptive"}')
     return with_extra_body(arm, fields, structural=_STRUCTURAL)
 
 

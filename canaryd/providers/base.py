@@ -142,6 +142,16 @@ def refuse_variables(arm: Arm, env: Mapping[str, str], *, names: Sequence[str]) 
             )
 
 
+def bad_option(arm: Arm, option: str, *, why: str) -> ConfigError:
+    """Return the error of an option of the provider that cannot be obeyed as written."""
+    return ConfigError(f"arm {arm.name!r}: options.{option} {why}")
+
+
+def timed_out(timeout_s: float) -> ProviderError:
+    """Return the error of an attempt that its total timeout has ended."""
+    return ProviderError("timeout", f"no complete reply within {timeout_s:g} s")
+
+
 def text_option(arm: Arm, name: str, *, allowed: Collection[str] = ()) -> str | None:
     """Return the text of an option of the provider, or None when it is not set.
 
@@ -151,9 +161,7 @@ def text_option(arm: Arm, name: str, *, allowed: Collection[str] = ()) -> str | 
     value = arm.options.get(name)
     if value is None or (isinstance(value, str) and value and (not allowed or value in allowed)):
         return value
-    raise ConfigError(
-        f"arm {arm.name!r}: options.{name} is {value!r}, but must be {' or '.join(sorted(allowed)) or 'a text'}"
-    )
+    raise bad_option(arm, name, why=f"is {value!r}, but must be {' or '.join(sorted(allowed)) or 'a text'}")
 
 
 def with_extra_body(arm: Arm, fields: Mapping[str, JsonValue], *, structural: Collection[str]) -> dict[str, JsonValue]:
@@ -164,11 +172,9 @@ def with_extra_body(arm: Arm, fields: Mapping[str, JsonValue], *, structural: Co
     """
     extra = arm.options.get("extra_body", {})
     if not isinstance(extra, dict):
-        raise ConfigError(f"arm {arm.name!r}: options.extra_body is {extra!r}, but must be a table of request fields")
+        raise bad_option(arm, "extra_body", why=f"is {extra!r}, but must be a table of request fields")
     for key in extra:
         if key in fields or key in structural:
-            raise ConfigError(
-                f"arm {arm.name!r}: options.extra_body.{key} would overwrite what is sent already; "
-                "set it under params, or leave it out"
-            )
+            why = "would overwrite what is sent already; set it under params, or leave it out"
+            raise bad_option(arm, f"extra_body.{key}", why=why)
     return {**fields, **extra}

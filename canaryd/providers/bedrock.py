@@ -21,9 +21,9 @@ from canaryd.providers.base import (
     WireRequest,
     refuse_variables,
     text_option,
+    timed_out,
     with_extra_body,
 )
-from canaryd.providers.sdk_post import timed_out
 from canaryd.providers.secret import Secret, redact
 from canaryd.providers.wire import Redactor, at, kind_of_status, refuse_cached, retry_after_s, text_at, tokens_at
 from canaryd.records import Arm, Ask, JsonValue, Reply, StopKind

@@ -15,9 +15,16 @@ from functools import partial
 from pathlib import Path
 
 from canaryd.errors import ConfigError
-from canaryd.providers.base import ProviderError, Surroundings, WireRequest, required_secret, text_option
+from canaryd.providers.base import (
+    ProviderError,
+    Surroundings,
+    WireRequest,
+    bad_option,
+    required_secret,
+    text_option,
+    timed_out,
+)
 from canaryd.providers.claude_output import from_output
-from canaryd.providers.sdk_post import timed_out
 from canaryd.providers.secret import Secret, redact
 from canaryd.records import Arm, Ask, JsonValue, Reply
 
@@ -177,7 +184,7 @@ def arguments(arm: Arm) -> tuple[str, ...]:
         ConfigError: options.bare is neither true nor false.
     """
     if not isinstance(arm.options.get("bare", False), bool):
-        raise ConfigError(f"arm {arm.name!r}: options.bare is {arm.options['bare']!r}, but must be true or false")
+        raise bad_option(arm, "bare", why=f"is {arm.options['bare']!r}, but must be true or false")
     effort = ("--effort", str(arm.params["effort"])) if "effort" in arm.params else ()
     bare = ("--bare",) if arm.options.get("bare") else ()
     return (*_ARGUMENTS, "--model", arm.model, *effort, *bare)

@@ -1,9 +1,10 @@
-"""docs/providers.md, written from the tables in code: `python -m canaryd.providers.documentation > docs/providers.md`."""
+"""The page docs/providers.md, written from the tables in code (run this module to print it)."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
+from inspect import cleandoc
 
 from canaryd.providers.facts import FACTS, Facts
 from canaryd.providers.wire import KIND_OF_CODE, KIND_OF_STATUS
@@ -11,8 +12,8 @@ from canaryd.records import CONFIG_FAILURES, HARNESS_FAILURES, OUTCOME_FAILURES,
 
 _HEAD = """# Providers
 
-This page is written by `python -m canaryd.providers.documentation`, from the tables that the code obeys; a test compares
-them. Edit `canaryd/providers/facts.py`, not this file.
+This page is printed by `python -m canaryd.providers.documentation`; a test compares the two. Edit
+`canaryd/providers/facts.py`, not this file.
 
 Rules for all of them:
 
@@ -40,7 +41,8 @@ def _section(name: str, facts: Facts) -> str:
     parts.append(f"Recorded with every reply: {facts.recorded}.\n\nNot reported: {facts.not_reported}.\n")
     ordered = sorted(facts.failures.items(), key=lambda pair: (_order(pair[0]), pair[0]))
     parts.append(_table(("failure", "recognised by"), ordered))
-    parts.extend(f"{note}\n" for note in facts.notes)
+    if facts.notes:
+        parts.append(cleandoc(facts.notes) + "\n")
     return "\n".join(parts)
 
 
@@ -58,7 +60,7 @@ def _statuses() -> str:
         (kind, f"{', '.join(by_kind.get(kind, []))} | {', '.join(codes.get(kind, []))}")
         for kind in sorted({*by_kind, *codes}, key=lambda kind: (_order(kind), kind))
     ]
-    head = "## Statuses and codes\n\nThe one table from an HTTP status, and a code or type in an error body, to a failure.\n"
+    head = "## Statuses and codes\n\nThe one table from an HTTP status, and a code in an error body, to a failure.\n"
     return f"{head}\n{_table(('failure', 'status | code'), rows)}"
 
 

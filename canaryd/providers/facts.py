@@ -1,10 +1,13 @@
-"""What each provider sends, records and cannot report, and how it recognises failures: the source of docs/providers.md."""
+"""What each provider sends, records and cannot report, and how it recognises failures."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+
+from canaryd.config import PARAMS
+from canaryd.providers.simulated_model import FAULTS
 
 _EXTRA_BODY = "a table of further request fields, sent as they stand"
 _HTTP_FAILURES = {
@@ -23,7 +26,7 @@ _HTTP_FAILURES = {
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """One provider's section: `params` maps to wire names, `options` to meanings, `failures` to how each is recognised."""
+    """One provider: `params` maps to wire names, `options` to meanings, `failures` to how each is recognised."""
 
     summary: str
     params: Mapping[str, str]
@@ -31,7 +34,7 @@ class Facts:
     recorded: str
     not_reported: str
     failures: Mapping[str, str]
-    notes: tuple[str, ...] = ()
+    notes: str = ""
 
 
 ANTHROPIC = Facts(
@@ -49,8 +52,8 @@ ANTHROPIC = Facts(
         "thinking": "the table `thinking`, sent as it stands",
         "extra_body": _EXTRA_BODY,
     },
-    recorded="text of text blocks, stop reason, model that answered, message id, input tokens (with those written to and "
-    "read from the prompt cache), output tokens, of which thinking",
+    recorded="text of text blocks, stop reason, model that answered, message id, input tokens (with those of the "
+    "prompt cache), output tokens, of which thinking",
     not_reported="thinking text is received and dropped: it is never graded nor stored",
     failures={
         **_HTTP_FAILURES,
@@ -63,12 +66,13 @@ ANTHROPIC = Facts(
         "empty": "stop reason `end_turn` or `stop_sequence` and no text",
         "malformed": "any other stop reason (`tool_use`, `pause_turn`)",
     },
-    notes=(
-        "The stream is read to its end before any of it is looked at: a partial text cannot become a reply, and tokens "
-        "that a broken stream reported count against the budget.",
-        "The 2.x SDK sends the API version `2026-10-21`, which is reported to reject sampling parameters; "
-        '`api_version = "2023-06-01"` still takes them.',
-    ),
+    notes="""
+    The stream is read to its end before any of it is looked at: a partial text cannot become a reply, and tokens
+    that a broken stream reported count against the budget.
+
+    The 2.x SDK sends the API version `2026-10-21`, which is reported to reject sampling parameters; `api_version =
+    "2023-06-01"` still takes them.
+    """,
 )
 
 BEDROCK = Facts(
@@ -82,14 +86,15 @@ BEDROCK = Facts(
         "region": "the AWS region; required",
         "extra_body": "a table for the model itself, sent as `additionalModelRequestFields`",
     },
-    recorded="text of text blocks, stop reason, request id, input tokens (with those of the prompt cache), output tokens",
+    recorded="text of text blocks, stop reason, request id, input tokens (with those of the prompt cache), and "
+    "output tokens",
     not_reported="the model that answered (no Converse reply names it), and reasoning tokens",
     failures={
         **_HTTP_FAILURES,
         "overloaded": "status 503; `ModelNotReadyException`",
-        "server_error": "status 5xx; `ModelErrorException`; a reply without a stop reason, as a broken one is passed on",
-        "auth": "status 401 or 403; `ExpiredTokenException`, `InvalidSignatureException`, `UnrecognizedClientException`; "
-        "no key is found",
+        "server_error": "status 5xx; `ModelErrorException`; a reply without a stop reason",
+        "auth": "status 401 or 403; `ExpiredTokenException`, `InvalidSignatureException`, "
+        "`UnrecognizedClientException`; no key is found",
         "quota": "`ServiceQuotaExceededException`",
         "bad_request": "any other status 4xx; a request that boto3 refuses to send",
         "truncated": "stop reason `max_tokens` or `model_context_window_exceeded`",
@@ -98,17 +103,18 @@ BEDROCK = Facts(
         "empty": "stop reason `end_turn` or `stop_sequence` and no text",
         "malformed": "any other stop reason (`tool_use`, `malformed_model_output`)",
     },
-    notes=(
-        "The credential reads `ACCESS_KEY_ID:SECRET_ACCESS_KEY`, with `:SESSION_TOKEN` behind it for temporary keys. "
-        "Without one AWS's own chain finds the keys; set `AWS_EC2_METADATA_DISABLED=true` where no role is wanted.",
-        "boto3 knows no asyncio: a call that its deadline ended may keep a thread and a connection until the server "
-        "lets go of them.",
-    ),
+    notes="""
+    The credential reads `ACCESS_KEY_ID:SECRET_ACCESS_KEY`, with `:SESSION_TOKEN` behind it for temporary keys.
+    Without one AWS's own chain finds the keys; set `AWS_EC2_METADATA_DISABLED=true` where no role is wanted.
+
+    boto3 knows no asyncio: a call that its deadline ended may keep a thread and a connection until the server lets
+    go of them.
+    """,
 )
 
 CLAUDE_CLI = Facts(
-    summary="`claude -p`, one process for each ask: own system prompt, no tools, no MCP servers, no settings, one turn, "
-    "an empty directory, a home of its own, a scrubbed environment, updater and retries off. Needs a credential.",
+    summary="`claude -p`, one process for each ask: own system prompt, no tools, no MCP servers, no settings, one "
+    "turn, an empty directory, a home of its own, a scrubbed environment, updater and retries off. Needs a credential.",
     params={"max_tokens": "`CLAUDE_CODE_MAX_OUTPUT_TOKENS`", "effort": "`--effort`"},
     options={
         "version": "the version that `claude --version` must print; required, another one is refused",
@@ -129,21 +135,23 @@ CLAUDE_CLI = Facts(
         "not_found": "`api_error_status` 404; the program cannot be started",
         "bad_request": "another 4xx; an option that this version does not know; no system prompt",
         "quota": "a sentence about the credit balance",
-        "harness_retried": "the program asked more than once: an `api_retry` event, a second message, more than one turn",
+        "harness_retried": "it asked more than once: an `api_retry` event, a second message, a second turn",
         "truncated": "stop reason `max_tokens`, or the sentence about the output token maximum",
         "refusal": "stop reason `refusal`",
         "empty": "a successful result without text, also where the program itself asked once more",
         "malformed": "the turn limit was reached without an answer",
     },
-    notes=(
-        "The reason is taken from the events on stdout; stderr counts only where stdout is empty. `is_error` decides, "
-        'not the exit status and not `"subtype": "success"`.',
-        "The input is not byte-identical across days: version 2.1.197 adds today's date to every prompt, 2.1.332 also a "
-        "block about its surroundings (directory, operating system). `bare = true` removes both in 2.1.332. Expect "
-        "input tokens to move by a few where a date changes its length.",
-        "The empty directory has a stable path (`canaryd-claude-UID` in the temporary directory), as the program tells "
-        "it to the model.",
-    ),
+    notes="""
+    The reason is taken from the events on stdout; stderr counts only where stdout is empty. `is_error` decides, not
+    the exit status and not `"subtype": "success"`.
+
+    The input is not byte-identical across days: version 2.1.197 adds today's date to every prompt, 2.1.332 also a
+    block about its surroundings (directory, operating system). `bare = true` removes both in 2.1.332. Expect input
+    tokens to move by a few where a date changes its length.
+
+    The empty directory has a stable path (`canaryd-claude-UID` in the temporary directory), as the program tells it
+    to the model.
+    """,
 )
 
 HTTP = Facts(
@@ -166,22 +174,23 @@ HTTP = Facts(
     not_reported="whatever has no declared path",
     failures={
         **_HTTP_FAILURES,
-        "config_mismatch": "with `config_path`: no configuration; a field outside of the closed table; a value that is no "
-        "scalar or looks like a key; no provider or model; one that differs from the run's first",
+        "config_mismatch": "with `config_path`: no configuration; a field outside of the closed table; a value that is "
+        "no scalar or looks like a key; no provider or model; one that differs from the run's first",
         "truncated": "a stop reason declared as length",
         "refusal": "a stop reason declared as refusal",
         "content_filtered": "a stop reason declared as content_filter",
         "empty": "an empty text at `output_path`",
         "malformed": "no text at `output_path`, or a stop reason that is not declared",
     },
-    notes=(
-        "Reported fields: null means not sent, `base_url` is reduced to host and port, `response_format` to its type; "
-        "nothing else is repaired.",
-    ),
+    notes="""
+    Reported fields: null means not sent, `base_url` is reduced to host and port, `response_format` to its type;
+    nothing else is repaired.
+    """,
 )
 
 OPENAI = Facts(
-    summary="Any OpenAI-compatible endpoint through the official SDK: Chat Completions, or Responses. Needs a credential.",
+    summary="Any OpenAI-compatible endpoint through the official SDK: Chat Completions or Responses. Needs a "
+    "credential.",
     params={
         "max_tokens": "`max_tokens`, or what `cap_parameter` says; Responses: `max_output_tokens`",
         "temperature": "`temperature`",
@@ -207,20 +216,19 @@ OPENAI = Facts(
         "overloaded": "status 503 or 529; such a code in an error inside status 200",
         "truncated": "finish reason `length`, with or without text; Responses: incomplete by `max_output_tokens`",
         "refusal": "the message's `refusal` is set",
-        "content_filtered": "finish reason `content_filter`; the code `content_filter`, also with status 400; Responses: "
-        "incomplete by `content_filter`",
+        "content_filtered": "finish reason `content_filter`; the code `content_filter`, also with status 400; "
+        "Responses: incomplete by `content_filter`",
         "empty": "finish reason `stop` and no text",
         "malformed": "no message, or an unknown finish reason (a tool call)",
     },
-    notes=("Responses stores replies at OpenAI unless `extra_body = {store = false}` is set.",),
+    notes="""
+    Responses stores replies at OpenAI unless `extra_body = {store = false}` is set.
+    """,
 )
 
 SIMULATED = Facts(
     summary="A seeded model that is not there, for demos, tests and dry runs of a registration.",
-    params={
-        name: "part of the request's record; no effect"
-        for name in ("max_tokens", "temperature", "top_p", "top_k", "seed", "effort", "response_format", "json_mode")
-    },
+    params=dict.fromkeys(sorted(PARAMS), "part of the request's record; no effect"),
     options={
         "seed": "of every draw; default 1",
         "abilities": "a table from item ids to probabilities of the right answer; the others are drawn",
@@ -229,13 +237,7 @@ SIMULATED = Facts(
     },
     recorded="text, stop reason, model name, reply id, tokens",
     not_reported="reasoning tokens",
-    failures={
-        kind: "drawn at its rate in `faults`"
-        for kind in (
-            *("rate_limited", "overloaded", "server_error", "timeout", "connection", "auth", "not_found"),
-            *("bad_request", "quota", "refusal", "content_filtered", "truncated", "empty", "malformed"),
-        )
-    },
+    failures=dict.fromkeys(sorted(FAULTS - {"no_usage"}), "drawn at its rate in `faults`"),
 )
 
 FACTS: Mapping[str, Facts] = MappingProxyType(

@@ -9,10 +9,9 @@ from functools import partial
 import httpx2
 
 from canaryd.errors import ConfigError
-from canaryd.providers.base import ProviderError, Surroundings, WireRequest, text_option
+from canaryd.providers.base import ProviderError, Surroundings, WireRequest, bad_option, text_option, timed_out
 from canaryd.providers.http_format import format_of, from_response, to_request
 from canaryd.providers.http_report import Report, checked_report, refuse_difference
-from canaryd.providers.sdk_post import timed_out
 from canaryd.providers.secret import Secret, redact
 from canaryd.providers.wire import Redactor, at, failure_of_status, refuse_cached, reply_json
 from canaryd.records import Arm, Ask, Reply
@@ -121,22 +120,18 @@ def _url(arm: Arm) -> str:
         raise ConfigError(f"arm {arm.name!r}: an http arm needs the address of its application; set base_url")
     path = text_option(arm, "url") or ""
     if path and not path.startswith("/"):
-        raise ConfigError(
-            f"arm {arm.name!r}: options.url is {path!r}, but must be the path under base_url, beginning with /"
-        )
+        raise bad_option(arm, "url", why=f"is {path!r}, but must be the path under base_url, beginning with /")
     return arm.base_url.rstrip("/") + path if path else arm.base_url
 
 
 def _headers(arm: Arm) -> dict[str, str]:
     headers = arm.options.get("headers", {})
     if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
-        raise ConfigError(f"arm {arm.name!r}: options.headers must be a table of texts")
+        raise bad_option(arm, "headers", why="must be a table of texts")
     for name in headers:
         if name.lower() in _KEY_HEADERS:
-            raise ConfigError(
-                f'arm {arm.name!r}: options.headers.{name} would hold a key; name it with credential = "NAME", and its '
-                "header with options.auth_header"
-            )
+            why = 'would hold a key; name it with credential = "NAME", and its header with options.auth_header'
+            raise bad_option(arm, f"headers.{name}", why=why)
     return {name.lower(): str(value) for name, value in headers.items()}
 
 

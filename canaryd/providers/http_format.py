@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
-from canaryd.errors import ConfigError
-from canaryd.providers.base import ProviderError, standing_of
+from canaryd.providers.base import ProviderError, bad_option, standing_of
 from canaryd.providers.wire import Redactor, at, failure_of_body, text_at, tokens_at
 from canaryd.records import Arm, Ask, JsonValue, Reply, StopKind
 
@@ -39,21 +38,23 @@ def format_of(arm: Arm) -> HttpFormat:
     """
     request, usage = arm.options.get("request"), arm.options.get("usage", {})
     if not isinstance(request, dict) or "{prompt}" not in repr(request):
-        raise _refused(arm, "request", 'must be a table with the text "{prompt}" in it, where the question goes')
+        raise bad_option(arm, "request", why='must be a table with the text "{prompt}" in it, where the question goes')
     if not isinstance(usage, dict) or not usage.keys() <= set(_TOKENS):
-        raise _refused(arm, "usage", f"must be a table of paths; allowed: {', '.join(_TOKENS)}")
-    output = _path(arm, "output_path", arm.options.get("output_path"))
+        raise bad_option(arm, "usage", why=f"must be a table of paths; allowed: {', '.join(_TOKENS)}")
+    output = _path(arm, "output_path", value=arm.options.get("output_path"))
     if output is None:
-        raise _refused(arm, "output_path", 'must say where the answer stands in the reply, as in "choices.0.text"')
+        raise bad_option(
+            arm, "output_path", why='must say where the answer stands in the reply, as in "choices.0.text"'
+        )
     return HttpFormat(
         request=request,
         output=output,
-        usage={name: cast("Path", _path(arm, f"usage.{name}", path)) for name, path in usage.items()},
-        stop=_path(arm, "stop_path", arm.options.get("stop_path")),
+        usage={name: cast("Path", _path(arm, f"usage.{name}", value=path)) for name, path in usage.items()},
+        stop=_path(arm, "stop_path", value=arm.options.get("stop_path")),
         stop_reasons=_stop_reasons(arm),
-        model=_path(arm, "model_path", arm.options.get("model_path")),
-        response_id=_path(arm, "id_path", arm.options.get("id_path")),
-        config=_path(arm, "config_path", arm.options.get("config_path")),
+        model=_path(arm, "model_path", value=arm.options.get("model_path")),
+        response_id=_path(arm, "id_path", value=arm.options.get("id_path")),
+        config=_path(arm, "config_path", value=arm.options.get("config_path")),
     )
 
 
@@ -106,12 +107,14 @@ def _filled(value: JsonValue, texts: Mapping[str, str]) -> JsonValue:
     return value
 
 
-def _path(arm: Arm, option: str, value: JsonValue) -> Path | None:
+def _path(arm: Arm, option: str, *, value: JsonValue) -> Path | None:
     """Return the steps of a dotted path; a step of digits is an index."""
     if value is None:
         return None
     if not isinstance(value, str) or not all(value.split(".")):
-        raise _refused(arm, option, f'is {value!r}, but must be a path of keys and indices, as in "choices.0.text"')
+        raise bad_option(
+            arm, option, why=f'is {value!r}, but must be a path of keys and indices, as in "choices.0.text"'
+        )
     return tuple(int(step) if step.isdecimal() else step for step in value.split("."))
 
 
@@ -120,12 +123,8 @@ def _stop_reasons(arm: Arm) -> dict[str, StopKind]:
     if declared is None:
         return {stop: stop for stop in _STOPS}
     if "stop_path" not in arm.options or not isinstance(declared, dict):
-        raise _refused(arm, "stop_reasons", "must be a table, with stop_path beside it")
+        raise bad_option(arm, "stop_reasons", why="must be a table, with stop_path beside it")
     for reason, stop in declared.items():
         if stop not in _STOPS:
-            raise _refused(arm, f"stop_reasons.{reason}", f"is {stop!r}, but must be one of {', '.join(_STOPS)}")
+            raise bad_option(arm, f"stop_reasons.{reason}", why=f"is {stop!r}, but must be one of {', '.join(_STOPS)}")
     return cast("dict[str, StopKind]", declared)
-
-
-def _refused(arm: Arm, option: str, why: str) -> ConfigError:
-    return ConfigError(f"arm {arm.name!r}: options.{option} {why}")

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 
-from canaryd.providers.base import ProviderError
+from canaryd.providers.base import ProviderError, timed_out
 from canaryd.providers.wire import Redactor, failure_of_status, refuse_cached
 
 
@@ -36,8 +36,3 @@ async def answered(
         return response
     # Raised outside of the handlers: the SDK's exception holds the request with its key, and must not hang on ours.
     raise failure
-
-
-def timed_out(timeout_s: float) -> ProviderError:
-    """Return the error of an attempt that its total timeout has ended."""
-    return ProviderError("timeout", f"no complete reply within {timeout_s:g} s")

@@ -8,8 +8,7 @@ from collections.abc import Collection, Mapping
 from datetime import date
 from typing import Any
 
-from canaryd.errors import ConfigError
-from canaryd.providers.base import Surroundings, WireRequest
+from canaryd.providers.base import Surroundings, WireRequest, bad_option
 from canaryd.providers.simulated_answers import answer_pair
 from canaryd.providers.simulated_model import FAULTS, Era, SimulatedModel, shift_for_drop
 from canaryd.records import Arm, Ask, Reply, SampleKey
@@ -32,7 +31,7 @@ def build(arm: Arm, surroundings: Surroundings) -> SimulatedProvider:
     """
     seed = arm.options.get("seed", 1)
     if not isinstance(seed, int) or isinstance(seed, bool):
-        raise _refused(arm, "seed", f"is {seed!r}, but must be a whole number")
+        raise bad_option(arm, "seed", why=f"is {seed!r}, but must be a whole number")
     answers = {item.item_id: answer_pair(item) for item in surroundings.items}
     model = SimulatedModel(
         model=arm.model,
@@ -43,7 +42,7 @@ def build(arm: Arm, surroundings: Surroundings) -> SimulatedProvider:
         faults=_rates(arm, "faults", allowed=FAULTS),
     )
     if sum(model.faults.values()) > 1:
-        raise _refused(arm, "faults", "add up to more than 1")
+        raise bad_option(arm, "faults", why="add up to more than 1")
     return SimulatedProvider(arm, dataclasses.replace(model, eras=_eras(arm, model)))
 
 
@@ -84,16 +83,16 @@ class SimulatedProvider:
 def _eras(arm: Arm, model: SimulatedModel) -> tuple[Era, ...]:
     entries = arm.options.get("eras", [])
     if not isinstance(entries, list):
-        raise _refused(arm, "eras", "must be a list of tables")
+        raise bad_option(arm, "eras", why="must be a list of tables")
     return tuple(_era(arm, model, entry=entry, where=f"eras[{n}]") for n, entry in enumerate(entries))
 
 
 def _era(arm: Arm, model: SimulatedModel, *, entry: Any, where: str) -> Era:
     if not isinstance(entry, dict) or not entry.keys() <= _ERA_KEYS or {"drop", "logit_shift"} <= entry.keys():
-        raise _refused(
+        raise bad_option(
             arm,
             where,
-            f"is {entry!r}, but must be a table of from, drop or logit_shift, and the rest of "
+            why=f"is {entry!r}, but must be a table of from, drop or logit_shift, and the rest of "
             f"{', '.join(sorted(_ERA_KEYS))}",
         )
     try:
@@ -103,22 +102,20 @@ def _era(arm: Arm, model: SimulatedModel, *, entry: Any, where: str) -> Era:
             shift = shift_for_drop([model.ability(item_id) for item_id in model.answers], float(entry["drop"]))
         return Era(first, shift, float(entry.get("token_factor", 1.0)), entry.get("resolved_model"))
     except (TypeError, ValueError) as error:
-        raise _refused(arm, where, f"cannot be read: {error}") from None
+        raise bad_option(arm, where, why=f"cannot be read: {error}") from None
 
 
 def _rates(arm: Arm, option: str, *, allowed: Collection[str]) -> dict[str, float]:
     values = arm.options.get(option, {})
     if not isinstance(values, dict):
-        raise _refused(arm, option, "must be a table of numbers between 0 and 1")
+        raise bad_option(arm, option, why="must be a table of numbers between 0 and 1")
     rates = {}
     for name, value in values.items():
         if name not in allowed:
-            raise _refused(arm, f"{option}.{name}", f"is unknown; allowed: {', '.join(sorted(allowed)) or 'none'}")
+            raise bad_option(
+                arm, f"{option}.{name}", why=f"is unknown; allowed: {', '.join(sorted(allowed)) or 'none'}"
+            )
         if not isinstance(value, (int, float)) or not 0 <= value <= 1:
-            raise _refused(arm, f"{option}.{name}", f"is {value!r}, but must be a number between 0 and 1")
+            raise bad_option(arm, f"{option}.{name}", why=f"is {value!r}, but must be a number between 0 and 1")
         rates[name] = float(value)
     return rates
-
-
-def _refused(arm: Arm, option: str, why: str) -> ConfigError:
-    return ConfigError(f"arm {arm.name!r}: options.{option} {why}; mend the arm in the configuration")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from canaryd.report.build import ArmCurve, Interval, SeriesReport
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _COLOURS = {"tracked": "#b3261e", "control": "#1f5f99", "replica": "#5b5b5b"}
 _STYLE: dict[Any, Any] = {
@@ -38,8 +39,12 @@ def series_svg(report: SeriesReport) -> bytes:
         for axes in (scores, deltas, tokens):
             for event in report.events:
                 axes.axvline(_number(event.day), color="#999999", linewidth=0.8, linestyle=":")
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": "canaryd"})
+        return _svg(figure)
+
+
+def _svg(figure: Figure) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": "canaryd"})
     return buffer.getvalue()
 
 
@@ -92,3 +97,46 @@ def _draw_intervals(axes: Axes, arm: ArmCurve, *, points: Sequence[tuple[date, I
 def _number(day: date) -> float:
     """Return a date as matplotlib counts them: days since 1970-01-01."""
     return float((day - date(1970, 1, 1)).days)
+
+
+def characteristics_svg(answer: Mapping[str, Any]) -> bytes:
+    """Return operating characteristics (their JSON form) as a picture: false alarms, and detection by drop."""
+    import matplotlib as mpl
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(10, 4.5), layout="constrained")
+        FigureCanvasSVG(figure)
+        alarms, power = figure.subplots(1, 2)
+        _draw_false_alarms(alarms, answer["false_alarms"])
+        _draw_power(power, [row for row in answer["detections"] if row["truth"] == "model"])
+        return _svg(figure)
+
+
+def _draw_false_alarms(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
+    for row in rows:
+        horizons = [int(days) for days in row["rule"]]
+        label = f"rule, day shock {100 * row['shock']['sd']:g} points"
+        axes.plot(horizons, [100 * share["share"] for share in row["rule"].values()], marker="o", label=label)
+        for stream, shares in row["early_warning"].items():
+            values = [100 * share["share"] for share in shares.values()]
+            axes.plot(horizons, values, marker="x", linestyle=":", label=f"early warning {stream}, same shock")
+    axes.set_title("False alarms, nothing changes")
+    axes.set_xlabel("days since the start")
+    axes.set_ylabel("% of series")
+    axes.legend(frameon=False, fontsize="small")
+
+
+def _draw_power(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
+    drops = [100 * row["drop"] for row in rows]
+    for days in rows[0]["rule"]["within"] if rows else ():
+        shares = [100 * row["rule"]["within"][days]["share"] for row in rows]
+        axes.plot(drops, shares, marker="o", label=f"rule, within {days} days")
+        for stream in rows[0]["early_warning"]:
+            shares = [100 * row["early_warning"][stream]["within"][days]["share"] for row in rows]
+            axes.plot(drops, shares, marker="x", linestyle=":", label=f"early warning {stream}, within {days} days")
+    axes.set_title("Detected after a change of the model")
+    axes.set_xlabel("fall of the mean score, points")
+    axes.set_ylabel("% of series")
+    axes.legend(frameon=False, fontsize="small")

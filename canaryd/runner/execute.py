@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
 from functools import partial
@@ -18,7 +18,7 @@ from canaryd.runner.plan import key_of
 from canaryd.runner.retry import Spent, jitter_of, wait_s
 from canaryd.runner.validity import failure_of
 
-GradeReply = Callable[[Ask, str], Grade | Failure]
+GradeReply = Callable[[Ask, str], Awaitable[Grade | Failure]]
 
 
 class Keep(Protocol):
@@ -29,12 +29,28 @@ class Keep(Protocol):
 
 
 @dataclass(slots=True)
+class Usage:
+    """What an arm's calls have cost in a run, attempts that failed included; an unreported count adds nothing."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def add(self, answer: Reply | ProviderError) -> None:
+        """Count one call."""
+        self.calls += 1
+        self.input_tokens += answer.input_tokens or 0
+        self.output_tokens += answer.output_tokens or 0
+
+
+@dataclass(slots=True)
 class Lane:
-    """One arm while it is being asked: its provider, its run and what stops it."""
+    """One arm while it is being asked: its provider, its run once it is claimed, what it cost and what stops it."""
 
     arm: Arm
     provider: Provider
-    run_id: int
+    run_id: int = 0
+    usage: Usage = field(default_factory=Usage)
     results: list[Grade | Failure] = field(default_factory=list)
     config_error: Failure | None = None
     out_of_time: bool = False
@@ -43,13 +59,15 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """What every ask of a slot shares."""
+    """What every ask of a slot shares; `seen` says whether a response id was already stored for the series."""
 
     lanes: Mapping[str, Lane]
     grade: GradeReply
     keep: Keep
     retry: Retry
     clock: Clock
+    seen: Callable[[str], bool] = lambda _: False
+    landed: set[str] = field(default_factory=set)
 
 
 async def execute(asks: Sequence[Ask], execution: Execution) -> None:
@@ -121,25 +139,43 @@ async def _sample(ask: Ask, execution: Execution, *, is_first: bool) -> None:
 
 async def _ask_and_grade(ask: Ask, execution: Execution) -> tuple[Grade | Failure, Reply | None, int]:
     lane = execution.lanes[ask.arm]
+    answer, calls = await answered(ask, lane, retry=execution.retry, clock=execution.clock)
+    if isinstance(answer, Failure):
+        return answer, None, calls
+    failure = _replayed(answer, execution) or failure_of(answer, lane.arm)
+    return failure or await execution.grade(ask, answer.text), answer, calls
+
+
+def _replayed(reply: Reply, execution: Execution) -> Failure | None:
+    """Return the failure of a reply whose id came before: it was not made for this question."""
+    response_id = reply.response_id
+    if response_id is None:
+        return None
+    if response_id in execution.landed or execution.seen(response_id):
+        return Failure("replayed", f"the response id {response_id[:40]} was seen before")
+    execution.landed.add(response_id)
+    return None
+
+
+async def answered(ask: Ask, lane: Lane, *, retry: Retry, clock: Clock) -> tuple[Reply | Failure, int]:
+    """Return what one question brought, retried where nothing was measured, and how many calls it took."""
     calls, waited_s = 0, 0.0
     while True:
         calls += 1
         try:
             reply = await lane.provider.ask(ask)
         except ProviderError as error:
-            wait = wait_s(
-                error.kind,
-                retry_after_s=error.retry_after_s,
-                spent=Spent(calls, waited_s),
-                policy=execution.retry,
-                jitter=jitter_of(ask, calls),
-            )
-            if wait is None or execution.clock.now() + timedelta(seconds=wait) >= _end_of(ask):
-                return Failure(error.kind, error.detail), None, calls
-            await execution.clock.sleep(wait)
+            lane.usage.add(error)
+            spent = Spent(calls, waited_s)
+            jitter = jitter_of(ask, calls)
+            wait = wait_s(error.kind, retry_after_s=error.retry_after_s, spent=spent, policy=retry, jitter=jitter)
+            if wait is None or clock.now() + timedelta(seconds=wait) >= _end_of(ask):
+                return Failure(error.kind, error.detail), calls
+            await clock.sleep(wait)
             waited_s += wait
         else:
-            return failure_of(reply, lane.arm) or execution.grade(ask, reply.text), reply, calls
+            lane.usage.add(reply)
+            return reply, calls
 
 
 def _end_of(ask: Ask) -> datetime:

@@ -7,10 +7,12 @@ from datetime import date, datetime
 
 from canaryd import prereg as registration
 from canaryd.config import SeriesConfig
+from canaryd.errors import ConfigError
 from canaryd.files import read_bytes
 from canaryd.panel import Panel, read
 from canaryd.prereg import Prereg
 from canaryd.records import JsonValue
+from canaryd.runner.characteristics import short_simulation
 from canaryd.store import write
 from canaryd.store.engine import Store
 from canaryd.store.rows import PanelFiles, Plan
@@ -18,11 +20,12 @@ from canaryd.store.rows import PanelFiles, Plan
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A registered series: its protocol, and the warnings that were given about it."""
+    """A registered series: its protocol, the warnings about it, and its simulated operating characteristics as JSON."""
 
     prereg: Prereg
     start_date: date
     warnings: tuple[str, ...]
+    simulation: JsonValue
 
 
 def check_registration(config: SeriesConfig, panel: Panel) -> tuple[Prereg, tuple[str, ...]]:
@@ -34,7 +37,7 @@ def check_registration(config: SeriesConfig, panel: Panel) -> tuple[Prereg, tupl
     from canaryd.stats.reach import PlannedPanel
 
     protocol = registration.parse(read_bytes(config.prereg), source=str(config.prereg))
-    measured = [item for item in panel.items if not item.sentinel]
+    measured = panel.measured
     planned = PlannedPanel(
         clusters={item.item_id: item.cluster for item in measured},
         replicates={item.item_id: item.replicates for item in measured},
@@ -45,16 +48,15 @@ def check_registration(config: SeriesConfig, panel: Panel) -> tuple[Prereg, tupl
     return protocol, registration.check_plan(protocol, planned)
 
 
-def register(
-    config: SeriesConfig, panel: Panel, *, store: Store, now: datetime, start_date: date, simulation: JsonValue = None
-) -> Registered:
-    """Store a series with its registration, arms and panel; day 1 is `start_date`.
+def register(config: SeriesConfig, panel: Panel, *, store: Store, now: datetime, start_date: date) -> Registered:
+    """Store a series with its registration, arms, panel and operating characteristics; day 1 is `start_date`.
 
     Raises:
         ConfigError: the registration is refused; nothing was stored.
         UsageError: a series of that name is registered already.
     """
     protocol, warnings = check_registration(config, panel)
+    simulation = _simulation(config, panel, protocol=protocol)
     content, system = read(str(config.panel))
     plan = Plan(
         series=config.name,
@@ -69,4 +71,12 @@ def register(
         simulation=simulation,
     )
     write.register_series(store, plan)
-    return Registered(protocol, start_date, warnings)
+    return Registered(protocol, start_date, warnings, simulation)
+
+
+def _simulation(config: SeriesConfig, panel: Panel, *, protocol: Prereg) -> JsonValue:
+    has_control = any(arm.role == "control" for arm in config.arms)
+    try:
+        return short_simulation(protocol, panel.measured, has_control=has_control)
+    except ValueError as error:
+        raise ConfigError(f"{config.prereg}: planning cannot be simulated on this panel: {error}") from None

@@ -7,8 +7,8 @@ each segment. A stream that has alarmed starts again on fresh days; days chosen 
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_left
-from collections.abc import Collection, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from canaryd.records import EarlyWarningDay
 from canaryd.stats.cells import Cells, FloatArray
-from canaryd.stats.eprocess import CapitalPath, IntArray, capital_path
+from canaryd.stats.eprocess import IntArray, capital_path
 from canaryd.stats.watch_params import EarlyWarningParams, Stream
 
 
@@ -32,16 +32,6 @@ class DayTable:
     def part(self, rows: slice) -> DayTable:
         """Return the days of a slice."""
         return DayTable(self.days[rows], self.mean[rows], self.present[rows])
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """One e-process from its first fresh day to its alarm, or to the last day so far: `number` counts from 1."""
-
-    number: int
-    days: tuple[date, ...]
-    ranks: IntArray
-    path: CapitalPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +88,7 @@ def day_scores(table: DayTable) -> FloatArray:
     """Return X_s for every day of the table: the mean over the items present on day s of (y_is - ybar_i).
 
     ybar_i is the item's mean over all days of the table it is present on. The centring only matters where cells are
-    missing, and it treats the days alike, which is all that exactness needs (statistics.md 4.2.1).
+    missing, and it treats the days alike, which is all that exactness needs.
 
     >>> both = np.array([[1.0, 0.0], [0.0, 0.0]])
     >>> day_scores(DayTable((date(2027, 1, 1), date(2027, 1, 2)), both, np.array([[True, True], [True, False]])))
@@ -120,48 +110,20 @@ def tie_break(day: date, *, series: str, stream: str) -> float:
     return float((int.from_bytes(head, "big") >> 11) / 2**53)
 
 
-def day_ranks(table: DayTable, *, series: str, stream: Stream, decimals: int) -> IntArray:
+def day_ranks(table: DayTable, *, series: str, stream: Stream, decimals: int, known: Sequence[int] = ()) -> IntArray:
     """Return the rank at which each day entered the list of the days before it, 0-based, lowest first.
 
     On day t the scores of days 1..t are centred anew and rounded, and r_t = less + floor(u_t (ties + 1)) is taken over
     the days before t. A later centring may order two old days differently; their places in the list stay as they
-    were inserted (statistics.md 4.2.2), so that a rank once published never changes.
+    were inserted, so that a rank once published never changes. `known` are the ranks of the first days, if published.
     """
     ranks = np.zeros(len(table.days), dtype=np.int64)
-    for t, day in enumerate(table.days, start=1):
+    ranks[: len(known)] = known
+    for t, day in enumerate(table.days[len(known) :], start=len(known) + 1):
         scores = day_scores(table.part(slice(t))).round(decimals)
         less, ties = int((scores[:-1] < scores[-1]).sum()), int((scores[:-1] == scores[-1]).sum())
         ranks[t - 1] = less + int(tie_break(day, series=series, stream=stream) * (ties + 1))
     return ranks
-
-
-def segments(
-    table: DayTable,
-    *,
-    series: str,
-    stream: Stream,
-    params: EarlyWarningParams,
-    fresh_starts: Collection[date] = (),
-) -> Iterator[Segment]:
-    """Yield the stream's segments in order; each begins with n0 fresh days.
-
-    A segment ends on the day of its alarm, after `max_segment_days` usable days, or before a day of `fresh_starts` (the
-    first days of a new harness, panel or baseline). Segment r has level alpha / (r (r + 1)), shared by the streams, so
-    that the bound alpha covers the whole series. Every stream has its own segments.
-    """
-    cuts = sorted({bisect_left(table.days, fresh) for fresh in fresh_starts} | {len(table.days)})
-    start, number = 0, 1
-    while start < len(table.days):
-        end = min(start + params.max_segment_days, next(cut for cut in cuts if cut > start))
-        part = table.part(slice(start, end))
-        ranks = day_ranks(part, series=series, stream=stream, decimals=params.rank_decimals)
-        path = capital_path(ranks, params)
-        alarms = np.flatnonzero(path.capital[:, 0] >= params.threshold(number))
-        if len(alarms) and alarms[0] + 1 < len(ranks):
-            ranks = ranks[: alarms[0] + 1]
-            path = capital_path(ranks, params)
-        yield Segment(number, part.days[: len(ranks)], ranks, path)
-        start, number = start + len(ranks), number + 1
 
 
 def watch(
@@ -171,31 +133,86 @@ def watch(
     stream: Stream,
     params: EarlyWarningParams,
     fresh_starts: Collection[date] = (),
+    stored: Sequence[EarlyWarningDay] = (),
 ) -> tuple[EarlyWarningDay, ...]:
-    """Return one row per usable day: rank, capital, threshold, alarm and most likely first changed day.
+    """Return one row per usable day that has none yet: rank, capital, threshold, alarm, most likely first changed day.
 
-    A row depends on the days up to its own alone, so that recomputing a longer table repeats every earlier row. The
-    onset is None during the first n0 days of a segment, where the capital is 1 by definition.
+    A segment begins with n0 fresh days, during which the capital is 1 and the onset None. It ends on the day of its
+    alarm, after `max_segment_days` usable days, or before a day of `fresh_starts` (the first days of a new harness,
+    panel or baseline). Segment r has level alpha / (r (r + 1)), shared by the streams, so that the bound alpha covers
+    the whole series. Every stream has its own segments.
+
+    `stored` are the stream's rows so far, in order; of these only the newest segment is read, and the table needs its
+    days and the later ones alone. Continuing from stored rows gives the rows that starting over would give, at the cost
+    of the new days. Should the stored days of the segment no longer be the table's (samples were set aside since), what
+    was published stays, and the next day begins a fresh segment.
     """
-    rows = []
-    for segment in segments(table, series=series, stream=stream, params=params, fresh_starts=fresh_starts):
-        threshold = params.threshold(segment.number)
-        onsets = [segment.days[onset - 1] if onset else None for onset in segment.path.onset[:, 0].tolist()]
-        capitals = segment.path.capital[:, 0].tolist()
-        for day, rank, capital, onset in zip(segment.days, segment.ranks.tolist(), capitals, onsets, strict=True):
-            rows.append(
-                EarlyWarningDay(
-                    series, stream, segment.number, day, rank, capital, threshold, capital >= threshold, onset
-                )
-            )
+    cuts = sorted({bisect_left(table.days, fresh) for fresh in fresh_starts} | {len(table.days)})
+    segment = _resumed(table, stored)
+    rows: list[EarlyWarningDay] = []
+    while (done := segment.start + len(segment.ranks)) < len(table.days):
+        end = min(segment.start + params.max_segment_days, next(cut for cut in cuts if cut > segment.start))
+        part = table.part(slice(segment.start, end))
+        new = _rows(segment, part, series=series, stream=stream, params=params) if done < end else []
+        rows += new
+        segment = _Segment(segment.number + 1, done + len(new), ())
     return tuple(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    """A segment under way: its number, the table's row at which it begins, and the ranks that are stored."""
+
+    number: int
+    start: int
+    ranks: tuple[int, ...]
+
+
+def _resumed(table: DayTable, stored: Sequence[EarlyWarningDay]) -> _Segment:
+    if not stored:
+        return _Segment(1, 0, ())
+    number = stored[-1].segment
+    newest = [row for row in stored if row.segment == number]
+    after = bisect_right(table.days, stored[-1].slot_date)
+    start = max(after - len(newest), 0)
+    if stored[-1].alarm or table.days[start:after] != tuple(row.slot_date for row in newest):
+        return _Segment(number + 1, after, ())
+    return _Segment(number, start, tuple(row.rank for row in newest))
+
+
+def _rows(
+    segment: _Segment, table: DayTable, *, series: str, stream: Stream, params: EarlyWarningParams
+) -> list[EarlyWarningDay]:
+    """Return the rows of the segment's days that are not stored, up to an alarm; the table is the segment's days."""
+    known = len(segment.ranks)
+    ranks = day_ranks(table, series=series, stream=stream, decimals=params.rank_decimals, known=segment.ranks)
+    path = capital_path(ranks, params, last=len(ranks) - known)
+    threshold = params.threshold(segment.number)
+    rows = []
+    for place, capital in enumerate(path.capital[:, 0].tolist()):
+        onset = int(path.onset[place, 0])
+        rows.append(
+            EarlyWarningDay(
+                series=series,
+                stream=stream,
+                segment=segment.number,
+                slot_date=table.days[known + place],
+                rank=int(ranks[known + place]),
+                capital=capital,
+                threshold=threshold,
+                alarm=capital >= threshold,
+                onset=table.days[onset - 1] if onset else None,
+            )
+        )
+        if rows[-1].alarm:
+            break
+    return rows
 
 
 def change_dates(table: DayTable, *, series: str, stream: Stream, params: EarlyWarningParams) -> ChangeDates | None:
     """Return when the change most likely began, from one segment over all days of the table, not cut at an alarm.
 
-    The weights are pi(j - n0) E_j after the last day (statistics.md 4.2.8 and 10). None while there is no day after
-    the baseline.
+    The weights are pi(j - n0) E_j after the last day. None while there is no day after the baseline.
     """
     if len(table.days) <= params.baseline_days:
         return None

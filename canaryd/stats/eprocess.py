@@ -24,11 +24,11 @@ IntArray: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class CapitalPath:
-    """Capital after every day of one segment, for S series side by side.
+    """Capital after each day of one segment (or after its last days), for S series side by side.
 
-    `drop` and `rise` have shape (t, S). `onset_weight_drop` and `onset_weight_rise` hold pi(j - n0) E_j(t) after the
-    last day for j = n0 + 1 .. t (row 0 is day n0 + 1). `onset` (t, S) is the most likely first changed day after each
-    day (1-based, 0 up to day n0) in the registered direction.
+    `drop` and `rise` have shape (days, S). `onset_weight_drop` and `onset_weight_rise` hold pi(j - n0) E_j(t) after the
+    last day for j = n0 + 1 .. t (row 0 is day n0 + 1). `onset` (days, S) is the most likely first changed day after
+    each day (1-based, 0 up to day n0) in the registered direction.
     """
 
     direction: Direction
@@ -58,8 +58,8 @@ def _directed(direction: Direction, *, drop: FloatArray, rise: FloatArray) -> Fl
 def onset_prior(count: int, params: EarlyWarningParams) -> FloatArray:
     """Return pi(1) .. pi(count), the prior of the first changed day k days after the baseline.
 
-    pi(k) = w / (k (k + 1)) + (1 - w) / (B b (b + 1)) with b = ceil(k / B); it sums to 1 (statistics.md 4.2.4, there
-    w = 1/2 and B = 10, so that pi(1) = 11/40).
+    pi(k) = w / (k (k + 1)) + (1 - w) / (B b (b + 1)) with b = ceil(k / B); it sums to 1. With w = 1/2
+    and B = 10, pi(1) = 11/40.
     """
     k = np.arange(1, count + 1, dtype=np.float64)
     block = np.ceil(k / params.prior_block_days)
@@ -68,21 +68,24 @@ def onset_prior(count: int, params: EarlyWarningParams) -> FloatArray:
     return prior
 
 
-def capital_path(ranks: NDArray[np.integer], params: EarlyWarningParams) -> CapitalPath:
+def capital_path(ranks: NDArray[np.integer], params: EarlyWarningParams, *, last: int | None = None) -> CapitalPath:
     """Return the capital after every day from the days' insertion ranks.
 
     Args:
         ranks: shape (t,) or (t, S); row s is the 0-based position, lowest first, at which day s + 1 enters the list of
             the days before it.
         params: the registered constants.
+        last: how many of the last days the path is wanted for (None: all); a day's own costs a fraction of a year's.
 
     The likelihood ratio of onset j with m = t - j + 1 changed days of weight theta is, with x_(1) < ... < x_(m) the
     changed days' positions from the top of the list and L_c(y) = log Gamma(y + 1 + (theta - 1) c),
 
         log A = m log theta + log t! - L_m(t) + sum_c [ L_c(x_(c) - 1) - L_{c-1}(x_(c) - 1) ] ,
 
-    which is the product of statistics.md 4.2.3 with equal runs of factors gathered into Gamma functions. D is the
-    same from the bottom with 1/theta, and the rise exchanges top and bottom.
+    the Plackett-Luce product of the factors (t - k + 1) g_k / (g_k + g_{k+1} + ...), g = theta on changed days and 1 on
+    others, with runs of equal steps gathered into Gamma functions. D is the same from the bottom with 1/theta, E_j is
+    the mean of (A + D)/2 over the thetas, and the rise exchanges top and bottom. An onset older than `freeze_days`
+    keeps its value. Capital is sum_j pi(j - n0) E_j plus the prior of the onsets still to come.
 
     Raises:
         ValueError: a rank of day t is not in 0 .. t - 1.
@@ -97,27 +100,33 @@ def capital_path(ranks: NDArray[np.integer], params: EarlyWarningParams) -> Capi
     columns = ranks.reshape(len(ranks), -1).astype(np.int64)
     if ((columns < 0) | (columns > np.arange(len(columns))[:, None])).any():
         raise ValueError("early warning: the rank of day t must lie in 0 .. t - 1")
-    days, series = columns.shape
-    n0 = params.baseline_days
+    return _follow(columns, params, skipped=len(columns) - (len(columns) if last is None else last))
+
+
+def _follow(columns: IntArray, params: EarlyWarningParams, *, skipped: int) -> CapitalPath:
+    """Return the path without its first `skipped` days, of which only the values that froze by then are needed."""
+    (days, series), n0, freeze = columns.shape, params.baseline_days, params.freeze_days
     prior = onset_prior(max(days - n0, 0), params)[:, None]
     table = _gamma_differences(days, params)
     places = np.empty_like(columns)
-    drop, rise, onset = np.ones((days, series)), np.ones((days, series)), np.zeros((days, series), dtype=np.int64)
-    weight_drop, weight_rise = np.zeros((len(prior), series)), np.zeros((len(prior), series))
+    drop, rise = np.ones((2, days - skipped, series))
+    onset = np.zeros((days - skipped, series), dtype=np.int64)
+    weight_drop, weight_rise = np.zeros((2, len(prior), series))
     for t, rank in enumerate(columns, start=1):
         places[: t - 1] += places[: t - 1] >= rank
         places[t - 1] = rank
-        if t <= n0:
+        row, seen = t - 1 - skipped, slice(t - n0)
+        if t <= n0 or (row < 0 and t - n0 < freeze):
             continue
-        moving = slice(max(t - n0 - params.freeze_days, 0), t - n0)
-        ratio_drop, ratio_rise = _likelihood_ratios(places[:t], table, params=params)
-        weight_drop[moving] = prior[moving] * ratio_drop
-        weight_rise[moving] = prior[moving] * ratio_rise
-        unseen = 1.0 - prior[: t - n0].sum()
-        drop[t - 1] = weight_drop[: t - n0].sum(axis=0) + unseen
-        rise[t - 1] = weight_rise[: t - n0].sum(axis=0) + unseen
-        best = _directed(params.direction, drop=weight_drop[: t - n0], rise=weight_rise[: t - n0])
-        onset[t - 1] = n0 + 1 + best.argmax(axis=0)
+        oldest = max(t - n0 - freeze, 0)
+        moving = slice(oldest, oldest + 1 if row < 0 else t - n0)
+        ratios = _likelihood_ratios(places[:t], table, params=params, oldest_only=row < 0)
+        weight_drop[moving], weight_rise[moving] = (prior[moving] * ratio for ratio in ratios)
+        if row >= 0:
+            unseen = 1.0 - prior[seen].sum()
+            drop[row], rise[row] = (weight[seen].sum(axis=0) + unseen for weight in (weight_drop, weight_rise))
+            best = _directed(params.direction, drop=weight_drop[seen], rise=weight_rise[seen])
+            onset[row] = n0 + 1 + best.argmax(axis=0)
     return CapitalPath(params.direction, drop, rise, onset, weight_drop, weight_rise)
 
 
@@ -137,11 +146,11 @@ def _gamma_differences(days: int, params: EarlyWarningParams) -> FloatArray:
 
 
 def _likelihood_ratios(
-    places: IntArray, table: FloatArray, *, params: EarlyWarningParams
+    places: IntArray, table: FloatArray, *, params: EarlyWarningParams, oldest_only: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Return E_j(t) of a drop and of a rise for the onsets that still move, oldest first, each (m, S).
 
-    `places` (t, S) are the days' 0-based positions from the bottom of the list.
+    `places` (t, S) are the days' 0-based positions from the bottom of the list. `oldest_only` leaves one onset, m = 1.
     """
     t, series = places.shape
     recent = places[max(params.baseline_days, t - params.freeze_days) :][::-1]
@@ -155,14 +164,16 @@ def _likelihood_ratios(
     step = max(1, _LOOKUPS_AT_ONCE // (width * series))
     for first in range(0, width, step):
         element = recent[first : first + step]
-        above = (recent[:, None] >= element).cumsum(axis=0)[first:]
-        m = changed[first:]
+        onsets = slice(width - 1 if oldest_only else first, width)
+        above = (recent[:, None] >= element).cumsum(axis=0)[onsets]
+        m = changed[onsets]
         inside = m > np.arange(first, first + len(element))[:, None]
         index_top = np.where(inside, above, 0) * table.shape[1] + (t - element)
         index_bottom = np.where(inside, m + 1 - above, 0) * table.shape[1] + (element + 1)
-        top[first:] += flat.take(index_top, axis=0).sum(axis=1)
-        bottom[first:] += flat.take(index_bottom, axis=0).sum(axis=1)
-    top, bottom = np.exp(top)[::-1], np.exp(bottom)[::-1]
+        top[onsets] += flat.take(index_top, axis=0).sum(axis=1)
+        bottom[onsets] += flat.take(index_bottom, axis=0).sum(axis=1)
+    wanted = slice(width - 1 if oldest_only else 0, width)
+    top, bottom = np.exp(top[wanted])[::-1], np.exp(bottom[wanted])[::-1]
     half = len(params.thetas)
     drop: FloatArray = (top[..., :half] + bottom[..., half:]).mean(axis=-1) / 2
     rise: FloatArray = (bottom[..., :half] + top[..., half:]).mean(axis=-1) / 2

@@ -103,7 +103,7 @@ def judge_sentinel(
 
     Binary scores with S successes in n: X ~ BetaBinomial(m, S + 1/2, n - S + 1/2), the Jeffreys predictive; moved iff
     2 min(P(X <= x), P(X >= x)) < alpha. Other scores: moved iff |mean_today - mean_base| > t(1 - alpha/2, n - 1) s
-    sqrt(1/m + 1/n); with s = 0, iff all m scores differ from the constant on the same side (statistics.md 9).
+    sqrt(1/m + 1/n); with s = 0, iff all m scores differ from the constant on the same side.
 
     >>> params = SentinelParams(
     ...     false_alarms_per_year=0.01, runs_per_year=365, min_replicates=2, collapse_min_moved=2,

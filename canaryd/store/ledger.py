@@ -177,13 +177,14 @@ def _wrong_text(connection: Connection, series: str) -> Difference | None:
         .order_by(start.slot_date, sample.sample_id)
         .execution_options(yield_per=1000)
     )
-    for row in connection.execute(query):
-        name = f"text of sample {row.item_id}/{row.replicate} of {row.arm} {row.slot_date.isoformat()}"
-        if row.body is None:
-            if row.text_digest is not None and (row.expired is None or row.slot_date >= row.expired):
-                return Difference("is missing", name, None)
-        elif _text_digest(row.codec, row.body) != row.text_digest:
-            return Difference("differs", name, None)
+    with connection.execute(query) as rows:
+        for row in rows:
+            name = f"text of sample {row.item_id}/{row.replicate} of {row.arm} {row.slot_date.isoformat()}"
+            if row.body is None:
+                if row.text_digest is not None and (row.expired is None or row.slot_date >= row.expired):
+                    return Difference("is missing", name, None)
+            elif _text_digest(row.codec, row.body) != row.text_digest:
+                return Difference("differs", name, None)
     return None
 
 

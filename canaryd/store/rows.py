@@ -23,7 +23,10 @@ class PanelFiles:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All that registering a series stores; `registration` is the file's bytes, day 1 is `start_date`."""
+    """All that registering a series stores; `registration` is the file's bytes, day 1 is `start_date`.
+
+    `imported_at` marks a series that was not measured here.
+    """
 
     series: str
     registered_at: datetime
@@ -35,11 +38,12 @@ class Plan:
     items: Sequence[Item]
     arms: Sequence[Arm]
     simulation: JsonValue = None
+    imported_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One registered series."""
+    """One registered series; `imported_at` is None unless it was measured elsewhere."""
 
     name: str
     registered_at: datetime
@@ -48,6 +52,7 @@ class Series:
     panel_digest: str
     registration_digest: str
     simulation: JsonValue
+    imported_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

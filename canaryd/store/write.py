@@ -55,6 +55,7 @@ def register_series(store: Store, plan: Plan) -> None:
                 registration_digest=plan.registration_digest,
                 registration=plan.registration,
                 simulation=plan.simulation,
+                imported_at=plan.imported_at,
             )
         )
         for arm in plan.arms:
@@ -87,11 +88,13 @@ def record_missed(
 
 
 def append_sample(store: Store, sample: Sample, *, run_id: int, lease: Lease) -> int:
-    """Store one sample of an open run and return its id.
+    """Store one sample of an open run and return its id; the very same sample a second time changes nothing.
+
+    So a caller that lost the connection, and cannot know whether its sample was stored, just repeats the call.
 
     Raises:
         Locked: the lease is lost.
-        RowRefused: the sample is there already, or breaks a rule (a score outside [0, 1], NaN included).
+        RowRefused: another sample is there already, or this one breaks a rule (a score outside [0, 1], NaN included).
         ValueError: the run is closed or another one than the sample's, or its panel has no such item.
     """
     return append_samples(store, (sample,), run_id=run_id, lease=lease)[0]
@@ -99,10 +102,17 @@ def append_sample(store: Store, sample: Sample, *, run_id: int, lease: Lease) ->
 
 def append_samples(store: Store, samples: Sequence[Sample], *, run_id: int, lease: Lease) -> tuple[int, ...]:
     """Store samples of one open run, all or none, and return their ids in order; raises as `append_sample`."""
-    with store.write() as connection:
-        require_lease(connection, lease)
-        run = _open_run(connection, run_id, lease=lease)
-        return tuple(_add_sample(connection, sample, run=run) for sample in samples)
+    try:
+        with store.write() as connection:
+            require_lease(connection, lease)
+            run = _open_run(connection, run_id, lease=lease)
+            return tuple(_add_sample(connection, sample, run=run) for sample in samples)
+    except RowRefused:
+        with store.read() as connection:
+            stored = [_same_sample(connection, sample, run_id=run_id) for sample in samples]
+        if None in stored:
+            raise
+        return tuple(sample_id for sample_id in stored if sample_id is not None)
 
 
 def end_run(store: Store, end: RunEnd, *, run_id: int, lease: Lease) -> None:
@@ -233,7 +243,6 @@ def _add_sample(connection: Connection, sample: Sample, *, run: RowMapping) -> i
     query = select(item.ordinal).where(item.panel_digest == run["panel_digest"], item.item_id == key.item_id)
     if connection.scalar(query) is None:
         raise ValueError(f"the panel of run {run['run_id']} has no item {key.item_id!r}")
-    body = None if sample.reply is None else texts.encode(sample.reply.text)
     values = {
         "run_id": run["run_id"],
         "item_id": key.item_id,
@@ -241,15 +250,33 @@ def _add_sample(connection: Connection, sample: Sample, *, run: RowMapping) -> i
         "asked_at": sample.asked_at,
         "ended_at": sample.ended_at,
         "calls": sample.calls,
-        "text_digest": None if body is None else digest(body),
+        "text_digest": _text_digest(sample.reply),
     }
     sample_id = _insert(
         connection, into=schema.sample, values=values | _result_values(sample) | _reply_values(sample.reply)
     )
-    if body is not None:
-        codec, stored = texts.pack(body)
+    if sample.reply is not None:
+        codec, stored = texts.pack(texts.encode(sample.reply.text))
         connection.execute(insert(schema.reply_text).values(sample_id=sample_id, codec=codec, body=stored))
     return sample_id
+
+
+def _same_sample(connection: Connection, sample: Sample, *, run_id: int) -> int | None:
+    row = schema.sample.c
+    query = select(row.sample_id).where(
+        row.run_id == run_id,
+        row.item_id == sample.key.item_id,
+        row.replicate == sample.key.replicate,
+        row.asked_at == sample.asked_at,
+        row.ended_at == sample.ended_at,
+        row.text_digest.is_not_distinct_from(_text_digest(sample.reply)),
+    )
+    found: int | None = connection.scalar(query)
+    return found
+
+
+def _text_digest(reply: Reply | None) -> str | None:
+    return None if reply is None else digest(texts.encode(reply.text))
 
 
 def _result_values(sample: Sample) -> dict[str, Any]:

@@ -123,3 +123,28 @@ def test_init_never_overwrites(canaryd: Any, project: Path) -> None:
     refused = canaryd("init", "project")
     assert (refused.code, "exists already" in refused.err) == (64, True)
     assert (project / "config.toml").read_bytes() == before
+
+
+def test_a_registration_is_simulated_before_it_starts(canaryd: Any, project: Path) -> None:
+    few = ("--count", "400", "--monitor", "20", "--drops", "15", "--shocks", "0,2")
+    answer = canaryd("--config", "project/config.toml", "simulate", "--json", *few)
+    assert answer.code == 0, answer.err
+    null, shocked = answer.json["false_alarms"]
+    assert (null["shock"]["sd"], shocked["shock"]["sd"]) == (0.0, 0.02)
+    assert null["rule"]["365"]["share"] < 0.03
+    by_truth = {row["truth"]: row for row in answer.json["detections"]}
+    assert by_truth["model"]["rule"]["within"]["40"]["share"] > 0.9
+    assert by_truth["platform"]["calls"]["platform"]["share"] > by_truth["platform"]["calls"]["model"]["share"]
+    text = canaryd("--config", "project/config.toml", "simulate", *few, "--plot", "oc.svg")
+    assert "-15.0 points after day 20" in text.out
+    assert (project.parent / "oc.svg").read_bytes().startswith(b"<?xml")
+
+
+def test_simulate_refuses_what_it_cannot_do(canaryd: Any, project: Path) -> None:
+    for arguments, said in [
+        (["--drops", "much"], "--drops is 'much'"),
+        (["--drops", "99"], "this cannot be simulated"),
+        (["--rates", "baseline"], "has no measured baseline yet"),
+    ]:
+        refused = canaryd("--config", "project/config.toml", "simulate", "--count", "100", *arguments)
+        assert (refused.code, said in refused.err) == (64, True), refused.err

@@ -14,13 +14,14 @@ from canaryd.errors import Locked
 from canaryd.records import Failure, RunEnd, Verdict
 from canaryd.store import samples
 from canaryd.store.engine import RowRefused, Store, parse_url
-from canaryd.store.ledger import Difference, first_difference, head
-from canaryd.store.rows import Invalid, Span
+from canaryd.store.lease import acquire_lease
+from canaryd.store.ledger import Difference, Head, first_difference, head
 from canaryd.store.retention import expire_texts
+from canaryd.store.rows import Invalid, Span
 from canaryd.store.write import append_samples, append_validity, append_verdict, end_run, record_missed
 
 AT = datetime(2030, 1, 5, tzinfo=UTC)
-HEAD = None
+HEAD = Head(8, "sha256:827439355608095288fb9e1816fbbbc3287ac76c77dec64b2f490fde750297e8")
 
 
 def verdict(**changes: Any) -> Verdict:
@@ -107,45 +108,55 @@ def test_the_same_rows_have_the_same_head_on_every_database(filled: Store) -> No
         assert head(connection, "s") == HEAD
 
 
+OF_DAY_1, OF_DAY_2 = "of old 2030-01-01", "of old 2030-01-02"
+FIRST_RUN = "(SELECT min(run_id) FROM run_start)"
+ADD_SAMPLE = (
+    "INSERT INTO sample (run_id, item_id, replicate, asked_at, ended_at, calls, failure_kind, failure_detail) "
+    "SELECT run_id, 'd', 0, asked_at, ended_at, 1, 'empty', '' FROM sample WHERE item_id = 'c'"
+)
+ADD_NOTE = (
+    "INSERT INTO validity (run_id, reason, detail, at) "
+    f"SELECT run_id, 'operator', '', started_at FROM run_start WHERE run_id = {FIRST_RUN}"
+)
 FORGERIES = [
-    ("UPDATE sample SET score = 0.9 WHERE item_id = 'b'", "sample b/0 of old 2030-01-01 attempt 1 differs (ledger entry 2)"),
+    ("UPDATE sample SET score = 0.9 WHERE item_id = 'b'", f"sample b/0 {OF_DAY_1} attempt 1 differs", 2),
+    ("UPDATE sample SET output_tokens = 1 WHERE item_id = 'c'", f"sample c/0 {OF_DAY_1} attempt 1 differs", 2),
+    ("DELETE FROM sample WHERE item_id = 'c'", f"sample c/0 {OF_DAY_1} attempt 1 is missing", 2),
+    (ADD_SAMPLE, f"sample d/0 {OF_DAY_1} attempt 1 was added", 2),
+    ("UPDATE run_end SET reason = '' WHERE outcome = 'missed'", "end of run old 2030-01-03 attempt 1 differs", 4),
+    ("UPDATE run_start SET fingerprint = 'x'", "start of run old 2030-01-01 attempt 1 differs", 2),
+    ("UPDATE series SET registration = panel.content FROM panel", "series s differs", 1),
+    ("UPDATE arm SET model = 'better' WHERE arm = 'ctl'", "arm ctl differs", 1),
+    ("UPDATE panel_item SET cluster = 'z' WHERE item_id = 'b'", "item b differs", 1),
     (
-        "UPDATE sample SET score = NULL WHERE item_id = 'a' AND run_id = (SELECT max(run_id) FROM sample)",
-        "sample a/0 of old 2030-01-02 attempt 1 differs (ledger entry 3)",
+        "DELETE FROM validity WHERE reason = 'operator'",
+        f"validity note on sample a/0 {OF_DAY_2} attempt 1 is missing",
+        5,
     ),
-    ("DELETE FROM sample WHERE item_id = 'c'", "sample c/0 of old 2030-01-01 attempt 1 is missing (ledger entry 2)"),
+    (ADD_NOTE, "validity note on old 2030-01-01 attempt 1 was added", None),
+    ("UPDATE verdict SET kind = 'pending' WHERE supersedes IS NULL", "verdict of epoch 1 window 1 differs", 7),
+    ("DELETE FROM ledger WHERE position = 3", "ledger entry 3 is missing", 3),
+    ("DELETE FROM ledger WHERE position = 8", "verdict of epoch 1 window 1 was added", None),
+    ("UPDATE ledger SET digest = 'sha256:0' WHERE position = 2", "ledger entry 2 differs", 2),
     (
-        "INSERT INTO sample (run_id, item_id, replicate, asked_at, ended_at, calls, failure_kind, failure_detail) "
-        "SELECT run_id, 'd', 0, asked_at, ended_at, 1, 'empty', '' FROM sample WHERE item_id = 'c'",
-        "sample d/0 of old 2030-01-01 attempt 1 was added (ledger entry 2)",
+        "UPDATE ledger SET manifest = (SELECT content FROM panel) WHERE position = 2",
+        "manifest of ledger entry 2 differs",
+        2,
     ),
-    ("UPDATE run_end SET outcome = 'incomplete' WHERE outcome = 'missed'", "end of run old 2030-01-03 attempt 1 differs (ledger entry 4)"),
-    ("UPDATE run_start SET fingerprint = 'x' WHERE attempt = 1", "start of run old 2030-01-01 attempt 1 differs (ledger entry 2)"),
-    ("UPDATE series SET registration = panel.content FROM panel", "series s differs (ledger entry 1)"),
-    ("UPDATE arm SET model = 'better' WHERE arm = 'ctl'", "arm ctl differs (ledger entry 1)"),
-    ("UPDATE panel_item SET cluster = 'z' WHERE item_id = 'b'", "item b differs (ledger entry 1)"),
-    ("DELETE FROM validity WHERE reason = 'operator'", "validity note on sample a/0 of old 2030-01-02 attempt 1 is missing (ledger entry 5)"),
-    (
-        "INSERT INTO validity (run_id, reason, detail, at) SELECT run_id, 'operator', '', started_at FROM run_start "
-        "WHERE run_id = (SELECT min(run_id) FROM run_start)",
-        "validity note on old 2030-01-01 attempt 1 was added (outside the ledger)",
-    ),
-    ("UPDATE verdict SET kind = 'pending' WHERE supersedes IS NULL", "verdict of epoch 1 window 1 differs (ledger entry 7)"),
-    ("DELETE FROM ledger WHERE position = 3", "ledger entry 3 is missing (ledger entry 3)"),
-    ("DELETE FROM ledger WHERE position = 8", "verdict of epoch 1 window 1 was added (outside the ledger)"),
-    ("UPDATE ledger SET digest = 'sha256:0' WHERE position = 2", "ledger entry 2 differs (ledger entry 2)"),
-    ("UPDATE ledger SET manifest = (SELECT content FROM panel) WHERE position = 2", "manifest of ledger entry 2 differs (ledger entry 2)"),
-    ("DELETE FROM reply_text WHERE codec = 'utf8+zlib'", "text of sample a/0 of old 2030-01-01 is missing (outside the ledger)"),
-    ("UPDATE reply_text SET codec = 'utf8'", "text of sample a/0 of old 2030-01-01 differs (outside the ledger)"),
-    ("UPDATE reply_text SET codec = 'utf8+zlib'", "text of sample b/0 of old 2030-01-01 differs (outside the ledger)"),
-]  # fmt: skip
+    ("DELETE FROM reply_text WHERE codec = 'utf8+zlib'", f"text of sample a/0 {OF_DAY_1} is missing", None),
+    ("UPDATE reply_text SET codec = 'utf8'", f"text of sample a/0 {OF_DAY_1} differs", None),
+    ("UPDATE reply_text SET codec = 'utf8+zlib'", f"text of sample b/0 {OF_DAY_1} differs", None),
+]
 
 
-@pytest.mark.parametrize(("forgery", "named"), FORGERIES, ids=[forgery[:60] for forgery, _ in FORGERIES])
-def test_a_forged_row_is_named(filled: Store, store_url: str, forgery: str, named: str) -> None:
+@pytest.mark.parametrize(
+    ("forgery", "named", "entry"), FORGERIES, ids=[f"{named} {entry}" for _, named, entry in FORGERIES]
+)
+def test_a_forged_row_is_named(filled: Store, store_url: str, forgery: str, named: str, entry: int | None) -> None:
     with forger(store_url) as connection:
         assert connection.execute(text(forgery)).rowcount > 0
-    assert difference(filled) == named
+    where = "outside the ledger" if entry is None else f"ledger entry {entry}"
+    assert difference(filled) == f"{named} ({where})"
 
 
 def test_a_change_reads_as_a_sentence() -> None:
@@ -157,8 +168,6 @@ def test_a_failed_write_leaves_the_chain_as_it_was(filled: Store, study: Any) ->
         before = head(connection, "s")
     with pytest.raises(RowRefused):
         append_validity(filled, Invalid("operator", "", AT, run_id=10_000))
-    from canaryd.store.lease import acquire_lease
-
     lost = acquire_lease(filled, "s", holder=study.holder(2), now=AT, policy=study.policy)
     acquire_lease(filled, "s", holder=study.holder(3), now=AT + timedelta(days=1), policy=study.policy)
     with pytest.raises(Locked):
@@ -174,8 +183,8 @@ def test_an_expired_text_keeps_its_digest_and_the_ledger(filled: Store) -> None:
     assert difference(filled) is None
     with filled.read() as connection:
         found = samples.samples(connection, Span("s", "old", date(2030, 1, 1), date(2030, 1, 2)), include_invalid=True)
-    texts = {(each.key.slot_date.day, each.key.item_id): each.text for each in found}
-    assert texts == {(1, "a"): None, (1, "b"): None, (1, "c"): None, (2, "a"): "said " * 100, (2, "b"): "\ud800\x00", (2, "c"): None}  # fmt: skip
+    kept = {(each.key.slot_date.day, each.key.item_id): each.text for each in found if each.text is not None}
+    assert kept == {(2, "a"): "said " * 100, (2, "b"): "\ud800\x00"}
     assert {each.key.item_id for each in found if each.text_digest is None} == {"c"}
     with pytest.raises(RowRefused, match="let a text expire first"), filled.write() as connection:
         connection.execute(text("DELETE FROM reply_text"))

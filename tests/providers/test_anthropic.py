@@ -109,7 +109,7 @@ def test_events_that_are_no_message_are_no_reply(events):
         ({"options": {"betas": "one"}}, r"options\.betas"),
         ({"options": {"api_version": 3}}, r"options\.api_version"),
         ({"options": {"extra_body": {"stream": False}}}, r"options\.extra_body\.stream"),
-        ({"params": {"seed": 1}}, r"no parameter params\.seed"),
+        ({"params": {"seed": 1}}, r"no params\.seed"),
     ],
 )
 def test_settings_that_cannot_be_sent_are_refused(wire_of, changes, message):

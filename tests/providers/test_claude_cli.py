@@ -154,7 +154,7 @@ def test_without_a_system_prompt_the_program_is_not_started(wire_of, ask, outcom
         ({"options": {"auth": "password"}}, r"options\.auth is 'password', but must be api_key or oauth_token"),
         ({"options": {"bare": "yes"}}, r"options\.bare is 'yes'"),
         ({"options": {"thinking_tokens": "many"}}, "'many' is no number of tokens"),
-        ({"params": {"temperature": 0}}, r"no parameter params\.temperature"),
+        ({"params": {"temperature": 0}}, r"no params\.temperature"),
     ],
 )
 def test_settings_that_cannot_be_obeyed_are_refused(wire_of, changes, message):

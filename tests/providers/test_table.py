@@ -18,7 +18,7 @@ def test_an_unknown_provider_is_refused_with_the_known_ones(make_arm):
 
 
 def test_an_unknown_parameter_is_refused_with_the_known_ones(make_arm):
-    with pytest.raises(ConfigError, match=r"'simulated' has no parameter params\.temprature; allowed: .*temperature"):
+    with pytest.raises(ConfigError, match=r"'simulated' has no params\.temprature; allowed: .*temperature"):
         build_provider(make_arm("simulated", params={"temprature": 1}), Surroundings(env={}))
 
 

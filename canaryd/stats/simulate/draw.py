@@ -5,6 +5,7 @@ Series lie on the last axis, so that every later step runs along contiguous memo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TypeAlias
 
@@ -67,7 +68,7 @@ def _bits_by_item(rng: np.random.Generator, rates: FloatArray, *, series: int) -
     """
     scaled = np.minimum(rates, 1 - rates) * _LEVELS
     digits = np.floor(scaled)
-    bits: NDArray[np.bool_] = _random_bytes(rng, len(rates), series) < digits.astype(np.uint8)
+    bits: NDArray[np.bool_] = _random_bytes(rng, (len(rates), series)) < digits.astype(np.uint8)
     points = rng.poisson(-series * np.log1p(-(scaled - digits) / (_LEVELS - digits)))[:, 0]
     items = np.repeat(np.arange(len(rates)), points)
     bits[items, rng.integers(0, series, len(items))] = True
@@ -79,7 +80,7 @@ def _bits_by_cell(rng: np.random.Generator, rates: FloatArray) -> NDArray[np.boo
     """Return bits with a rate for every cell; where the first digits tie, a uniform number against the rest decides."""
     scaled = rates * _LEVELS
     digits = np.minimum(scaled, _LEVELS - 1).astype(np.uint8)
-    drawn = _random_bytes(rng, *rates.shape)
+    drawn = _random_bytes(rng, rates.shape)
     bits = drawn < digits
     ties = np.flatnonzero(drawn == digits)
     rest = scaled.reshape(-1)[ties] - digits.reshape(-1)[ties]
@@ -87,9 +88,9 @@ def _bits_by_cell(rng: np.random.Generator, rates: FloatArray) -> NDArray[np.boo
     return bits
 
 
-def _random_bytes(rng: np.random.Generator, items: int, series: int) -> NDArray[np.uint8]:
-    words = rng.bit_generator.random_raw(-(-items * series // 8))
-    return words.view(np.uint8)[: items * series].reshape(items, series)
+def _random_bytes(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    cells = math.prod(shape)
+    return rng.bit_generator.random_raw(-(-cells // 8)).view(np.uint8)[:cells].reshape(shape)
 
 
 def shock_path(rng: np.random.Generator, shock: DayShock, *, days: int, series: int) -> Iterator[FloatArray | None]:

@@ -83,12 +83,7 @@ def test_an_extracted_answer_stands_in_the_reply(text: str, forms: list[str]) ->
     answer = answers.extract(text, tuple(forms))
 
     assert answer is not None
-    assert (
-        answer in text
-        or answer.splitlines()
-        == [line for line in text.splitlines() if line in answer.splitlines()][-len(answer.splitlines()) :]
-        or "```" in text
-    )
+    assert all(line in text for line in answer.splitlines())
 
 
 @given(st.integers(), st.sampled_from(["{}", "{:,}", "${}$", "\\boxed{{{}}}", "**{}**", "it is {}.", "x = {}", "{}.0"]))
@@ -139,8 +134,8 @@ def cost_s(item: Item, piece: str, length: int) -> float:
 @pytest.mark.parametrize("item", ITEMS, ids=[item.grader.type for item in ITEMS])
 def test_the_cost_of_hostile_text_grows_with_its_length_and_not_with_its_square(item: Item) -> None:
     for piece in FRAGMENTS:
-        small = min(cost_s(item, piece, 15_000) for _ in range(3))
-        large = min(cost_s(item, piece, 240_000) for _ in range(2))
+        small = min(cost_s(item, piece, 3_000) for _ in range(3))
+        large = min(cost_s(item, piece, 48_000) for _ in range(2))
 
         # 16 times the text: 16 times the cost if linear, 256 times if quadratic. Below a millisecond nothing is told.
         assert large < 64 * max(small, 0.0005), piece

@@ -10,7 +10,7 @@ from canaryd.config import Retry
 from canaryd.errors import Locked
 from canaryd.providers.base import ProviderError
 from canaryd.records import Arm, Ask, Failure, Grade, Reply, Sample
-from canaryd.runner.execute import Execution, Lane, execute
+from canaryd.runner.execute import Execution, Lane, Usage, execute
 from canaryd.runner.plan import plan_asks
 from canaryd.testing import FakeClock, ScriptedProvider, number_items
 
@@ -31,6 +31,10 @@ class Kept:
         self.rows.append((run_id, sample))
 
 
+async def graded(ask: Ask, text: str) -> Grade | Failure:
+    return Grade(float(text == "4"), True, text == "4")
+
+
 def day(
     answers: dict[str, Answer], *, items: int = 6, kept: Kept | None = None, **arm: object
 ) -> tuple[Kept, Execution]:
@@ -41,7 +45,7 @@ def day(
     }
     execution = Execution(
         lanes=lanes,
-        grade=lambda ask, text: Grade(float(text == "4"), True, text == "4"),
+        grade=graded,
         keep=kept,
         retry=Retry(calls=3, first_wait_s=2, total_wait_s=100),
         clock=FakeClock(datetime(2027, 3, 1, 3, 10, tzinfo=UTC)),
@@ -127,9 +131,8 @@ def test_no_request_starts_after_the_end_of_the_slot() -> None:
     clock = FakeClock(datetime(2027, 3, 1, 23, 59, tzinfo=UTC))
     lane = Lane(Arm("t", "tracked", "scripted", "m", concurrency=1), ScriptedProvider(slow), 1)
     kept = Kept()
-    grade: Callable[[Ask, str], Grade | Failure] = lambda ask, text: Grade(1.0, True, True)  # noqa: E731
     asks = plan_asks(number_items(5), arms=["t"], series="s", slot_date=DAY, seed=1, system="")
-    asyncio.run(execute(asks, Execution({"t": lane}, grade, kept, Retry(), clock)))
+    asyncio.run(execute(asks, Execution({"t": lane}, graded, kept, Retry(), clock)))
     assert (len(kept.rows), lane.out_of_time) == (1, True)
 
 
@@ -142,3 +145,20 @@ def test_requests_per_minute_space_the_calls() -> None:
     _, execution = day({"t": lambda ask, n: RIGHT}, items=4, requests_per_minute=30.0)
     assert isinstance(execution.clock, FakeClock)
     assert execution.clock.slept == [2.0, 2.0, 2.0]
+
+
+def test_a_reply_that_came_before_measures_nothing() -> None:
+    kept, _ = day({"t": lambda ask, n: Reply("4", "stop", response_id="r-1")}, items=3)
+    results = [sample.result for _, sample in kept.rows]
+    assert [r.kind for r in results if isinstance(r, Failure)] == ["replayed", "replayed"]
+    assert results[0] == Grade(1.0, True, True)
+
+
+def test_usage_counts_the_calls_and_tokens_that_failed_too() -> None:
+    def costly(ask: Ask, times: int) -> Reply | ProviderError:
+        if times == 0:
+            return ProviderError("overloaded", "cut off", input_tokens=7, output_tokens=5)
+        return Reply("4", "stop", input_tokens=7, output_tokens=3)
+
+    _, execution = day({"t": costly}, items=2)
+    assert execution.lanes["t"].usage == Usage(calls=4, input_tokens=28, output_tokens=16)

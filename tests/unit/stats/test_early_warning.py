@@ -2,6 +2,7 @@ from dataclasses import replace
 from datetime import date, timedelta
 
 import numpy as np
+import pytest
 
 from canaryd.stats.cells import Cell, Cells
 from canaryd.stats.early_warning import (
@@ -10,7 +11,6 @@ from canaryd.stats.early_warning import (
     day_ranks,
     day_table,
     difference_table,
-    segments,
     watch,
 )
 from canaryd.stats.evaluable import PanelShape, Period
@@ -169,8 +169,40 @@ def test_a_new_harness_ends_the_segment_at_its_first_usable_day():
 
 
 def test_a_segment_ends_after_its_registered_length():
-    parts = list(segments(_table(_panel(9)), series="s", stream="score", params=replace(PARAMS, max_segment_days=25)))
-    assert [(part.number, len(part.days)) for part in parts] == [(1, 25), (2, 25), (3, 10)]
+    rows = _watch(_table(_panel(9)), replace(PARAMS, max_segment_days=25))
+    assert [row.segment for row in rows] == [1] * 25 + [2] * 25 + [3] * 10
+
+
+@pytest.mark.parametrize("step", [1, 7, 33])
+def test_continuing_from_stored_rows_gives_the_rows_of_starting_over(step):
+    params = replace(PARAMS, max_segment_days=45, freeze_days=12)
+    fresh = [FIRST + timedelta(12), FIRST + timedelta(90)]
+    scores = _panel(21, days=120, drop_from=70)
+    present = np.random.default_rng(22).random(scores.shape) < 0.95
+    whole = _watch(_table(scores, present), params, fresh_starts=fresh)
+    stored = ()
+    for days in range(step, 120 + step, step):
+        newest = [row.slot_date for row in stored if row.segment == stored[-1].segment]
+        table = _table(scores[:days], present[:days])
+        if newest:
+            table = table.part(slice(table.days.index(newest[0]), None))
+        stored += _watch(table, params, fresh_starts=fresh, stored=stored)
+    assert [replace(row, capital=0.0) for row in stored] == [replace(row, capital=0.0) for row in whole]
+    assert [row.capital for row in stored] == pytest.approx([row.capital for row in whole], rel=1e-12)
+    assert {row.segment for row in whole} >= {1, 2, 3, 4}
+    assert any(row.alarm for row in whole)
+    assert _watch(table, params, fresh_starts=fresh, stored=stored) == ()
+
+
+def test_days_set_aside_later_leave_the_published_rows_and_start_a_fresh_segment():
+    scores = _panel(23, days=40)
+    stored = _watch(_table(scores[:30]))
+    present = np.ones(scores.shape, dtype=bool)
+    present[25] = False
+    new = _watch(_table(scores, present), stored=stored)
+    assert [row.slot_date for row in new] == [FIRST + timedelta(day) for day in range(30, 40)]
+    assert {row.segment for row in new} == {2}
+    assert new[0].rank == 0
 
 
 def test_the_difference_stream_is_immune_to_shocks_that_both_arms_share():

@@ -95,6 +95,16 @@ def test_series_side_by_side_equal_each_alone():
         assert (together.onset[:, column] == alone.onset[:, 0]).all()
 
 
+@pytest.mark.parametrize("last", [1, 9, 30, 80])
+def test_the_last_days_alone_are_as_in_the_whole_path(last):
+    ranks = np.random.default_rng(7).integers(0, np.arange(1, 81)[:, None], (80, 3))
+    params = replace(PARAMS, baseline_days=10, freeze_days=25)
+    whole, end = capital_path(ranks, params), capital_path(ranks, params, last=last)
+    assert end.capital == pytest.approx(whole.capital[-last:], rel=1e-12)
+    assert end.onset_weight == pytest.approx(whole.onset_weight, rel=1e-12)
+    assert (end.onset == whole.onset[-last:]).all()
+
+
 def test_reversing_the_order_exchanges_drop_and_rise():
     rng = np.random.default_rng(6)
     days = np.arange(40)

@@ -1,0 +1,173 @@
+"""The web server: /metrics, /-/healthy, /-/ready and a page at / that names them; uvicorn serves them in a thread."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import uvicorn
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from canaryd.daemon.webconfig import Door, load_web_config
+from canaryd.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    import ssl
+
+DEFAULT_ADDRESS = "127.0.0.1:10877"
+CONNECTIONS = 64
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>canaryd</title></head>
+<body><h1>canaryd</h1><ul>
+<li><a href="/metrics">Metrics</a></li>
+<li><a href="/-/healthy">Healthy</a></li>
+<li><a href="/-/ready">Ready</a></li>
+</ul></body></html>
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Views:
+    """What the server shows: the registry, and for each health page why not (None: all is well)."""
+
+    registry: CollectorRegistry
+    why_unhealthy: Callable[[], str | None]
+    why_unready: Callable[[], str | None]
+
+
+def web_app(views: Views, door: Door) -> ASGIApp:
+    """Return the application behind its door."""
+
+    def state(why: Callable[[], str | None], fine: str) -> Callable[[Request], Response]:
+        def page(_request: Request) -> Response:
+            reason = why()
+            return PlainTextResponse(f"{reason or fine}\n", status_code=503 if reason else 200)
+
+        return page
+
+    def metrics(request: Request) -> Response:
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        return Response(encode(views.registry), headers={"Content-Type": content_type})
+
+    def page(_request: Request) -> Response:
+        return HTMLResponse(_PAGE)
+
+    routes = [
+        Route("/", page, methods=["GET"]),
+        Route("/metrics", metrics, methods=["GET"]),
+        Route("/-/healthy", state(views.why_unhealthy, "healthy"), methods=["GET"]),
+        Route("/-/ready", state(views.why_unready, "ready"), methods=["GET"]),
+    ]
+    return Guarded(Starlette(routes=routes), door)
+
+
+class Guarded:
+    """An application that asks the door about every request first."""
+
+    def __init__(self, app: ASGIApp, door: Door) -> None:
+        self._app = app
+        self._door = door
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or answer 401, or 500 while the web configuration cannot be read."""
+        if scope["type"] != "http":
+            return
+        request = Request(scope)
+        refused: Response | None = None
+        try:
+            if not await run_in_threadpool(self._door.admits, request.headers.get("authorization")):
+                refused = PlainTextResponse(
+                    "Unauthorized\n", status_code=401, headers={"WWW-Authenticate": 'Basic realm="canaryd"'}
+                )
+        except ConfigError as error:
+            refused = PlainTextResponse(f"{error}\n", status_code=500)
+        await (refused or self._app)(scope, receive, send)
+
+
+class WebServer:
+    """The listening server. Its ports are bound when it is made, it serves from `start` to `stop`.
+
+    Raises:
+        UsageError: an address is malformed, taken, or not loopback although neither TLS nor --web.insecure-listen is set.
+        ConfigError: the web configuration cannot be used.
+    """
+
+    def __init__(self, views: Views, *, addresses: Sequence[str], config_file: Path | None, insecure: bool) -> None:
+        tls = load_web_config(config_file).tls if config_file else None
+        context = tls.context() if tls else None
+        self._sockets = [bind(text, may_leave_loopback=insecure or tls is not None) for text in addresses]
+        self._server = uvicorn.Server(_uvicorn_config(web_app(views, Door(config_file, context=context)), context))
+        self._thread = threading.Thread(target=self._server.run, args=(self._sockets,), name="web", daemon=True)
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """The bound ports, in the order of the addresses."""
+        return tuple(bound.getsockname()[1] for bound in self._sockets)
+
+    def start(self) -> None:
+        """Begin to serve."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the server and free its ports."""
+        self._server.should_exit = True
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
+        for bound in self._sockets:
+            bound.close()
+
+
+def _uvicorn_config(app: ASGIApp, context: ssl.SSLContext | None) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        limit_concurrency=CONNECTIONS,
+        timeout_graceful_shutdown=2,
+        ssl_context_factory=(lambda _config, _default: context) if context else None,
+    )
+
+
+def bind(address: str, *, may_leave_loopback: bool) -> socket.socket:
+    """Return a listening TCP socket on HOST:PORT, where HOST is an IP address or `localhost`.
+
+    Raises:
+        UsageError: the address is malformed, taken, or faces other machines although it may not.
+    """
+    host, _, port = address.rpartition(":")
+    host = {"localhost": "127.0.0.1", "": "0.0.0.0"}.get(host, host.strip("[]"))  # noqa: S104 - refused below
+    try:
+        ip, number = ipaddress.ip_address(host), int(port)
+    except ValueError:
+        raise UsageError(
+            f"--web.listen-address is {address!r}, but must be IP:PORT such as {DEFAULT_ADDRESS}"
+        ) from None
+    if not ip.is_loopback and not may_leave_loopback:
+        raise UsageError(
+            f"--web.listen-address {address} faces other machines without TLS; name a --web.config.file with "
+            "tls_server_config, or allow it with --web.insecure-listen"
+        )
+    bound = socket.socket(socket.AF_INET6 if ip.version == 6 else socket.AF_INET)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((str(ip), number))
+    except (OSError, OverflowError) as error:
+        bound.close()
+        raise UsageError(f"--web.listen-address {address} cannot be used ({error}); choose a free port") from None
+    bound.listen(128)
+    return bound

@@ -1,0 +1,208 @@
+"""The `--web.config.file`: TLS and basic auth in the format of Prometheus' exporter-toolkit, a subset of it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import secrets
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from canaryd.errors import ConfigError
+from canaryd.files import read_text
+
+_CLIENT_AUTH = {
+    "NoClientCert": ssl.CERT_NONE,
+    "VerifyClientCertIfGiven": ssl.CERT_OPTIONAL,
+    "RequireAndVerifyClientCert": ssl.CERT_REQUIRED,
+}
+_VERSIONS = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
+_TLS_KEYS = ("cert_file", "key_file", "client_ca_file", "client_auth_type", "min_version")
+_REMEMBERED = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """The certificate of the server, and what is asked of clients."""
+
+    cert_file: Path
+    key_file: Path
+    client_ca_file: Path | None = None
+    client_auth_type: str = "NoClientCert"
+    min_version: str = "TLS12"
+
+    def context(self) -> ssl.SSLContext:
+        """Return the server's TLS settings.
+
+        Raises:
+            ConfigError: a file cannot be read, or is no certificate or key.
+        """
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = _VERSIONS[self.min_version]
+        context.verify_mode = _CLIENT_AUTH[self.client_auth_type]
+        if self.client_ca_file is not None:
+            context.load_verify_locations(self.client_ca_file)
+        self.load_into(context)
+        return context
+
+    def load_into(self, context: ssl.SSLContext) -> None:
+        """Load certificate and key, also into a context in use: new connections get the new ones."""
+        try:
+            context.load_cert_chain(self.cert_file, self.key_file)
+        except OSError as error:  # SSLError is one
+            raise ConfigError(
+                f"{self.cert_file}: certificate and key cannot be loaded ({error.strerror or error}); check both files"
+            ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class WebConfig:
+    """Who may connect, and how; `users` maps names to bcrypt hashes, empty where everyone may."""
+
+    tls: Tls | None = None
+    users: Mapping[str, str] = field(default_factory=dict)
+
+
+def load_web_config(path: Path) -> WebConfig:
+    """Return the web configuration in a file; see `parse_web_config`."""
+    return parse_web_config(read_text(path), path=path)
+
+
+def parse_web_config(text: str, *, path: Path) -> WebConfig:
+    """Return the web configuration of a YAML text; its relative paths are taken from the folder of `path`.
+
+    Raises:
+        ConfigError: it is no YAML, or a key is unknown, missing or has a value that is not allowed.
+    """
+    import yaml
+
+    try:
+        content = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        line = (
+            f":{error.problem_mark.line + 1}" if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark else ""
+        )
+        raise ConfigError(f"{path.name}{line}: is not YAML; write it as the exporter-toolkit documents") from None
+    root = _mapping(content if content is not None else {}, where=path.name)
+    _known(root, ("tls_server_config", "basic_auth_users"), where=path.name)
+    tls = root.get("tls_server_config")
+    users = _mapping(root.get("basic_auth_users") or {}, where=f"{path.name}: basic_auth_users")
+    for user, hashed in users.items():
+        if not (isinstance(hashed, str) and hashed.startswith(("$2a$", "$2b$", "$2y$")) and len(hashed) == 60):
+            raise ConfigError(
+                f"{path.name}: basic_auth_users.{user} is no bcrypt hash; make one with `htpasswd -nBC 10 {user}`"
+            )
+    return WebConfig(
+        tls=None if tls is None else _tls(_mapping(tls, where=f"{path.name}: tls_server_config"), path=path),
+        users={str(user): hashed for user, hashed in users.items()},
+    )
+
+
+def _tls(table: Mapping[str, Any], *, path: Path) -> Tls:
+    where = f"{path.name}: tls_server_config"
+    _known(table, _TLS_KEYS, where=where)
+    for key in ("cert_file", "key_file"):
+        if not isinstance(table.get(key), str):
+            raise ConfigError(f"{where}.{key} is missing; TLS takes cert_file and key_file")
+    auth, version = table.get("client_auth_type", "NoClientCert"), table.get("min_version", "TLS12")
+    for key, value, allowed in (("client_auth_type", auth, _CLIENT_AUTH), ("min_version", version, _VERSIONS)):
+        if value not in allowed:
+            raise ConfigError(f"{where}.{key} is {value!r}, but must be one of {', '.join(allowed)}")
+    ca_file = table.get("client_ca_file")
+    if auth != "NoClientCert" and ca_file is None:
+        raise ConfigError(f"{where}.client_ca_file is missing; {auth} verifies clients against it")
+    folder = path.resolve().parent
+    return Tls(
+        cert_file=folder / table["cert_file"],
+        key_file=folder / table["key_file"],
+        client_ca_file=None if ca_file is None else folder / str(ca_file),
+        client_auth_type=auth,
+        min_version=version,
+    )
+
+
+def _mapping(value: Any, *, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{where}: is {type(value).__name__}, but must be a mapping of keys to values")
+    return value
+
+
+def _known(table: Mapping[str, Any], allowed: tuple[str, ...], *, where: str) -> None:
+    for key in table:
+        if key not in allowed:
+            raise ConfigError(f"{where}: {key} is unknown; canaryd knows {', '.join(allowed)}")
+
+
+class Door:
+    """Lets requests in by their Authorization header; a file that changed is read again at the next request."""
+
+    def __init__(self, path: Path | None, *, context: ssl.SSLContext | None = None) -> None:
+        self._path = path
+        self._context = context
+        self._read_at = _mtime(path)
+        self._config = load_web_config(path) if path else WebConfig()
+        self._remembered: dict[bytes, bool] = {}
+
+    def admits(self, authorization: str | None) -> bool:
+        """Return whether a request with this header may come in.
+
+        Raises:
+            ConfigError: the file changed into something that cannot be used; nobody comes in until it is mended.
+        """
+        self._read_again()
+        if not self._config.users:
+            return True
+        credentials = _basic(authorization)
+        return credentials is not None and self._knows(*credentials)
+
+    def _read_again(self) -> None:
+        if self._path is None or _mtime(self._path) == self._read_at:
+            return
+        self._config = load_web_config(self._path)
+        self._remembered.clear()
+        if self._config.tls is not None and self._context is not None:
+            self._config.tls.load_into(self._context)
+        self._read_at = _mtime(self._path)
+
+    def _knows(self, user: str, password: str) -> bool:
+        import bcrypt
+
+        # An unknown user is checked as slowly as a known one, so that the time does not tell who exists.
+        hashed = self._config.users.get(user) or _nobody()
+        # bcrypt is slow by design, and a scraper comes every half minute with the same password.
+        asked = hashlib.sha256("\0".join((user, password, hashed)).encode()).digest()
+        if asked not in self._remembered:
+            if len(self._remembered) >= _REMEMBERED:
+                self._remembered.clear()
+            right = bcrypt.checkpw(password.encode()[:72], hashed.encode())
+            self._remembered[asked] = right and user in self._config.users
+        return self._remembered[asked]
+
+
+@cache
+def _nobody() -> str:
+    import bcrypt
+
+    return bcrypt.hashpw(secrets.token_bytes(32).hex().encode(), bcrypt.gensalt(10)).decode()
+
+
+def _mtime(path: Path | None) -> int | None:
+    try:
+        return None if path is None else path.stat().st_mtime_ns
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from None
+
+
+def _basic(authorization: str | None) -> tuple[str, str] | None:
+    kind, _, encoded = (authorization or "").partition(" ")
+    if kind.lower() != "basic":
+        return None
+    try:
+        user, found, password = base64.b64decode(encoded, validate=True).decode().partition(":")
+    except ValueError:
+        return None
+    return (user, password) if found else None

@@ -1,0 +1,144 @@
+"""What each run was made with: the components of its harness, its recorded target, and what it used up."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import date
+
+from sqlalchemy import Connection, Select, and_, func, insert, or_, select
+
+from canaryd.records import OUTCOME_FAILURES, JsonValue
+from canaryd.store import schema
+from canaryd.store import schema_contract as contract
+from canaryd.store.engine import Store
+from canaryd.store.lease import Lease, require_lease
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """Provider calls and tokens of one or several runs."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+def keep_fingerprint(store: Store, digest: str, *, components: Mapping[str, str]) -> None:
+    """Store the components of a harness under their digest; one that is known stays as it is."""
+    row = contract.fingerprint
+    with store.write() as connection:
+        if connection.scalar(select(row.c.digest).where(row.c.digest == digest)) is None:
+            connection.execute(insert(row).values(digest=digest, components=dict(components)))
+
+
+def components(connection: Connection, digests: Collection[str]) -> dict[str, dict[str, str]]:
+    """Return the components of stored harnesses by digest; a digest that is not known is left out."""
+    row = contract.fingerprint.c
+    rows = connection.execute(select(row.digest, row.components).where(row.digest.in_(sorted(digests))))
+    return {each.digest: each.components for each in rows}
+
+
+def reference_digests(connection: Connection, series: str, *, epoch: int) -> dict[str, str]:
+    """Return by arm the harness of the epoch's first run that measured something."""
+    start = schema.run_start.c
+    sample = schema.sample.c
+    measured = select(sample.run_id).where(
+        or_(sample.score.is_not(None), sample.failure_kind.in_(sorted(OUTCOME_FAILURES)))
+    )
+    rows = connection.execute(
+        select(start.arm, start.fingerprint)
+        .where(start.series == series, start.epoch == epoch, start.fingerprint.is_not(None), start.run_id.in_(measured))
+        .order_by(start.run_id.desc())
+    )
+    return {each.arm: each.fingerprint for each in rows}
+
+
+def refused_digest(connection: Connection, series: str, *, arm: str) -> str | None:
+    """Return the harness of an arm's latest run, where that run was refused."""
+    start, end = schema.run_start.c, schema.run_end.c
+    row = connection.execute(
+        select(start.fingerprint, end.outcome)
+        .outerjoin_from(schema.run_start, schema.run_end)
+        .where(start.series == series, start.arm == arm)
+        .order_by(start.slot_date.desc(), start.attempt.desc())
+        .limit(1)
+    ).one_or_none()
+    return row.fingerprint if row is not None and row.outcome == "refused" else None
+
+
+def keep_target(store: Store, recorded: Mapping[str, JsonValue], *, run_id: int, lease: Lease) -> None:
+    """Store the recorded configuration of a run's target; raises Locked when the lease is lost."""
+    with store.write() as connection:
+        require_lease(connection, lease)
+        connection.execute(insert(contract.run_target).values(run_id=run_id, recorded=dict(recorded)))
+
+
+def target_before(connection: Connection, series: str, *, arm: str, run_id: int) -> dict[str, JsonValue] | None:
+    """Return what was recorded of the target in the run of an arm before a given one, or None where nothing was."""
+    start = schema.run_start.c
+    found: dict[str, JsonValue] | None = connection.scalar(
+        select(contract.run_target.c.recorded)
+        .join_from(contract.run_target, schema.run_start)
+        .where(start.series == series, start.arm == arm, start.run_id < run_id)
+        .order_by(start.run_id.desc())
+        .limit(1)
+    )
+    return found
+
+
+def target_on(connection: Connection, series: str, *, arm: str, last: date) -> dict[str, JsonValue] | None:
+    """Return what was recorded last of an arm's target up to a slot date, or None where nothing was."""
+    start = schema.run_start.c
+    found: dict[str, JsonValue] | None = connection.scalar(
+        select(contract.run_target.c.recorded)
+        .join_from(contract.run_target, schema.run_start)
+        .where(start.series == series, start.arm == arm, start.slot_date <= last)
+        .order_by(start.run_id.desc())
+        .limit(1)
+    )
+    return found
+
+
+def keep_usage(store: Store, spending: Spending, *, run_id: int, lease: Lease) -> None:
+    """Store what a run used up, calls that failed included; raises Locked when the lease is lost."""
+    with store.write() as connection:
+        require_lease(connection, lease)
+        values = {name: getattr(spending, name) for name in Spending.__slots__}
+        connection.execute(insert(contract.run_usage).values(run_id=run_id, **values))
+
+
+def spending(connection: Connection, series: str, *, first: date, last: date) -> dict[str, Spending]:
+    """Return by arm what the runs of a span of slots used up.
+
+    A run that never closed its account (its process died) counts by the samples that it stored.
+    """
+    start = schema.run_start.c
+    span = and_(start.series == series, start.slot_date.between(first, last))
+    found: dict[str, Spending] = {}
+    for query in (_accounted(), _by_samples()):
+        for each in connection.execute(query.where(span).group_by(start.arm)):
+            known = found.get(each.arm, Spending())
+            found[each.arm] = Spending(
+                known.calls + each.calls,
+                known.input_tokens + each.input_tokens,
+                known.output_tokens + each.output_tokens,
+            )
+    return found
+
+
+def _accounted() -> Select[tuple[str, int, int, int]]:
+    usage = contract.run_usage.c
+    sums = [func.sum(usage[name]).label(name) for name in Spending.__slots__]
+    return select(schema.run_start.c.arm, *sums).join_from(contract.run_usage, schema.run_start)
+
+
+def _by_samples() -> Select[tuple[str, int, int, int]]:
+    sample, usage = schema.sample.c, contract.run_usage
+    sums = [func.coalesce(func.sum(sample[name]), 0).label(name) for name in Spending.__slots__]
+    return (
+        select(schema.run_start.c.arm, *sums)
+        .join_from(schema.sample, schema.run_start)
+        .outerjoin(usage, usage.c.run_id == schema.run_start.c.run_id)
+        .where(usage.c.run_id.is_(None))
+    )

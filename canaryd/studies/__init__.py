@@ -1,0 +1,1 @@
+"""What is found out before the clock starts: the operating characteristics of a registration."""
