@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -44,6 +46,34 @@ class Schedule:
 
 
 @dataclass(frozen=True, slots=True)
+class Budget:
+    """What the arms of a series may use up together in a UTC day and in a month; None is no limit."""
+
+    calls_per_day: int | None = None
+    calls_per_month: int | None = None
+    tokens_per_day: int | None = None
+    tokens_per_month: int | None = None
+    money_per_day: float | None = None
+    money_per_month: float | None = None
+
+    @property
+    def counts_money(self) -> bool:
+        """Whether prices are needed."""
+        return self.money_per_day is not None or self.money_per_month is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a model costs from a date on, a million tokens, in the currency of the budgets."""
+
+    provider: str
+    model: str
+    first: date
+    input_per_million: float
+    output_per_million: float
+
+
+@dataclass(frozen=True, slots=True)
 class SeriesConfig:
     """One series: its panel, its registration and its arms (exactly one of them tracked)."""
 
@@ -52,6 +82,7 @@ class SeriesConfig:
     prereg: Path
     seed: int
     arms: tuple[Arm, ...]
+    budget: Budget = Budget()
 
     @property
     def tracked(self) -> Arm:
@@ -70,6 +101,7 @@ class Config:
     credentials: Credentials
     series: tuple[SeriesConfig, ...]
     demo_clock: Path | None = None
+    prices: tuple[Price, ...] = ()
 
     def one_series(self, name: str | None) -> SeriesConfig:
         """Return the series of that name, or the only one.
@@ -106,6 +138,8 @@ def parse(text: str, *, path: Path) -> Config:
     names = [entry.name for entry in series]
     if repeated := next((name for name in names if names.count(name) > 1), None):
         raise ConfigError(f"{path.name}: two series are named {repeated!r}; a name is an identity, rename one")
+    prices = tuple(_price(table) for table in root.tables("price"))
+    _require_prices(series, prices, source=path.name)
     demo = root.table("demo")
     clock = demo.optional("clock", str)
     demo.done()
@@ -117,6 +151,7 @@ def parse(text: str, *, path: Path) -> Config:
         credentials=_credentials(root.table("credentials"), folder=folder),
         series=series,
         demo_clock=folder / clock if clock else None,
+        prices=prices,
     )
     root.done()
     return config
@@ -179,6 +214,7 @@ def _series(table: Table, *, folder: Path) -> SeriesConfig:
         prereg=folder / table.take("prereg", str, default="prereg.toml"),
         seed=table.take("seed", int, default=1, check=_between(0, 2**53)),
         arms=tuple(_arm(arm) for arm in table.tables("arm")),
+        budget=_budget(table.table("budget")),
     )
     table.done()
     tracked = [arm.name for arm in series.arms if arm.role == "tracked"]
@@ -188,6 +224,43 @@ def _series(table: Table, *, folder: Path) -> SeriesConfig:
     if repeated := next((arm for arm in names if names.count(arm) > 1), None):
         table.refuse("arm", f"names two arms {repeated!r} in series {name!r}; rename one")
     return series
+
+
+def _budget(table: Table) -> Budget:
+    budget = Budget(
+        calls_per_day=table.optional("calls_per_day", int, check=_between(1, 1e9)),
+        calls_per_month=table.optional("calls_per_month", int, check=_between(1, 1e9)),
+        tokens_per_day=table.optional("tokens_per_day", int, check=_between(1, 1e12)),
+        tokens_per_month=table.optional("tokens_per_month", int, check=_between(1, 1e12)),
+        money_per_day=table.optional("money_per_day", float, check=_between(0, 1e9)),
+        money_per_month=table.optional("money_per_month", float, check=_between(0, 1e9)),
+    )
+    table.done()
+    return budget
+
+
+def _price(table: Table) -> Price:
+    price = Price(
+        provider=table.take("provider", str),
+        model=table.take("model", str),
+        first=table.take("from", date, check=_day),
+        input_per_million=table.take("input_per_million", float, check=_between(0, 1e9)),
+        output_per_million=table.take("output_per_million", float, check=_between(0, 1e9)),
+    )
+    table.done()
+    return price
+
+
+def _require_prices(series: Iterable[SeriesConfig], prices: Iterable[Price], *, source: str) -> None:
+    priced = {(price.provider, price.model) for price in prices}
+    for one in series:
+        for arm in one.arms:
+            if one.budget.counts_money and (arm.provider, arm.model) not in priced:
+                raise ConfigError(
+                    f"{source}: series {one.name!r} has a budget in money, but there is no price of {arm.model!r} on "
+                    f"{arm.provider!r} (arm {arm.name!r}); add a [[price]] with provider, model, from, "
+                    "input_per_million and output_per_million"
+                )
 
 
 def _arm(table: Table) -> Arm:
@@ -253,6 +326,10 @@ def _name(value: str) -> str | None:
         if NAME.fullmatch(value)
         else "must be 1 to 63 small letters, digits, - and _, beginning with a letter or digit"
     )
+
+
+def _day(value: date) -> str | None:
+    return "must be a date without a time" if isinstance(value, datetime) else None
 
 
 def _url(value: str) -> str | None:

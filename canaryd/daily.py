@@ -3,45 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import random
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from canaryd import graders, schedule
-from canaryd.analysis import EPOCH, analyse
-from canaryd.config import Config, Retry, SeriesConfig
-from canaryd.errors import CanarydError, UsageError
-from canaryd.panel import Panel
-from canaryd.providers.base import Provider
-from canaryd.records import Arm, Ask, Failure, Grade, Run, RunEnd, RunStart, Sample, Verdict
-from canaryd.runner.clock import Clock, clock_of
+from canaryd.analysis import analyse
+from canaryd.config import Config, SeriesConfig
+from canaryd.errors import CanarydError, ConfigError, CredentialsError, Locked, MeasurementRefused, UsageError
+from canaryd.records import Ask, Failure, Run, RunEnd, Sample, Verdict
+from canaryd.runner.clock import clock_of
+from canaryd.runner.closing import Books, Refused, close_past, mark_slot, next_start, refuse_arm, refuse_slot, slot_runs
 from canaryd.runner.execute import Execution, Lane, execute
-from canaryd.runner.harness import arm_fingerprint
-from canaryd.runner.plan import plan_asks, without
-from canaryd.runner.project import LEASE_POLICY, frozen_panel, held, provider_builder, registered_series
+from canaryd.runner.grading import Grading
+from canaryd.runner.preflight import Preflight, preflight
+from canaryd.runner.project import LEASE_POLICY, held
 from canaryd.runner.record import Recorder
-from canaryd.runner.validity import run_invalid_reason
-from canaryd.store import read, samples, write
-from canaryd.store.engine import Store, open_store
-from canaryd.store.lease import Lease, renew_lease
-from canaryd.store.rows import AlreadyClaimed, Invalid, Series, Span
+from canaryd.runner.slot import Slot, slot_of
+from canaryd.store import harness, observed, read, samples, write
+from canaryd.store.engine import open_store
+from canaryd.store.epochs import Deviation, add_deviation
+from canaryd.store.lease import renew_lease
+from canaryd.store.rows import AlreadyClaimed
 
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """What a measurement day is done with; the caller holds the lease and has checked that nothing drifted."""
+    """A slot that is measured now, and the books of its series; without `canary` the trivial task is left out."""
 
-    config: SeriesConfig
-    series: Series
-    panel: Panel
-    slot_date: date
-    store: Store
-    lease: Lease
-    clock: Clock
-    retry: Retry
-    due_minute: int
-    build_provider: Callable[[Arm], Provider]
+    slot: Slot
+    books: Books
+    canary: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,36 +45,35 @@ class DayResult:
     verdicts: tuple[Verdict, ...]
 
 
-def measure_slot(config: Config, series_config: SeriesConfig, *, slot_date: date) -> DayResult:
+def measure_slot(config: Config, series_config: SeriesConfig, *, slot_date: date, canary: bool = True) -> DayResult:
     """Measure one slot of a series of a project, with everything that was pinned checked first.
 
+    Whatever is refused is stored with its reason, and nothing was asked of what was refused.
+
     Raises:
-        MeasurementRefused: panel or registration are not those that were registered; nothing was asked.
+        MeasurementRefused: panel or registration are not those that were registered.
+        ConfigError, CredentialsError: an arm cannot be asked as configured.
         UsageError: the series is not registered, or begins later.
         Locked: another living process holds the series.
     """
-    panel, clock = frozen_panel(series_config), clock_of(config)
+    clock = clock_of(config)
     with open_store(config.store_url) as store:
-        series = registered_series(series_config, panel, store=store)
+        with store.read() as connection:
+            series = read.series(connection, series_config.name)
         if slot_date < series.start_date:
             raise UsageError(
                 f"series {series.name!r} begins on {series.start_date}; there is nothing to measure before"
             )
         with held(store, series.name, clock=clock) as lease:
-            return measure(
-                Day(
-                    config=series_config,
-                    series=series,
-                    panel=panel,
-                    slot_date=slot_date,
-                    store=store,
-                    lease=lease,
-                    clock=clock,
-                    retry=config.retry,
-                    due_minute=config.schedule.due_minute,
-                    build_provider=provider_builder(config, panel),
-                )
-            )
+            books = Books(store, series, lease, clock=clock, due_minute=config.schedule.due_minute)
+            close_past(books)
+            try:
+                slot = slot_of(config, series_config, store=store, slot_date=slot_date)
+                return measure(Day(slot, books, canary=canary))
+            except (MeasurementRefused, ConfigError, CredentialsError) as error:
+                reason = error.reason if isinstance(error, MeasurementRefused) else "configuration"
+                refuse_slot(books, slot_date, reason=f"{reason}: {error}")
+                raise
 
 
 def decide_due(config: Config, series_name: str) -> tuple[Verdict, ...]:
@@ -92,163 +84,163 @@ def decide_due(config: Config, series_name: str) -> tuple[Verdict, ...]:
     """
     clock = clock_of(config)
     with open_store(config.store_url) as store, held(store, series_name, clock=clock) as lease:
+        with store.read() as connection:
+            series = read.series(connection, series_name)
+        close_past(Books(store, series, lease, clock=clock, due_minute=config.schedule.due_minute))
         return analyse(store, series_name, lease=lease, now=clock.now())
 
 
 def measure(day: Day) -> DayResult:
-    """Close what an earlier process left open, ask what is owed, store each answer as it lands, decide what is due.
+    """Ask what is owed, store each answer as it lands, decide what is due.
 
     Raises:
         Locked: another process took the series over.
         StoreUnavailable: the store failed; what it had acknowledged stays.
         ConfigError, CredentialsError: an arm cannot be asked as configured; nothing was asked.
     """
-    close_abandoned(day)
-    close_unmeasured(day)
-    asks = owed_asks(day)
-    runs = claim(day, arms={ask.arm for ask in asks})
-    if runs:
-        lanes = asyncio.run(ask_all(day, asks, runs=runs))
-        runs = tuple(end_run(day, run, lane=lanes[run.start.arm]) for run in runs)
-    return DayResult(runs, analyse(day.store, day.series.name, lease=day.lease, now=day.clock.now()))
+    slot, books = day.slot, day.books
+    asks = slot.owed()
+    settled = settle(day, owing={ask.arm for ask in asks})
+    runs = asyncio.run(measure_owed(day, asks)) if asks else ()
+    verdicts = analyse(slot.store, slot.series.name, lease=books.lease, now=slot.clock.now())
+    return DayResult((*settled, *runs), verdicts)
 
 
-def close_abandoned(day: Day) -> None:
-    """End the runs that a process which died left open; what they stored stays and is not asked again."""
-    with day.store.read() as connection:
-        left_open = read.open_runs(connection, day.series.name)
-    for run in left_open:
-        ended = RunEnd(day.clock.now(), "abandoned", "the process that ran it ended without closing it")
-        write.end_run(day.store, ended, run_id=run.run_id, lease=day.lease)
+def settle(day: Day, *, owing: set[str]) -> tuple[Run, ...]:
+    """Close as completed the arms whose samples are all there, where the process that took them ended before it did."""
+    books, date_ = day.books, day.slot.slot_date
+    settled: list[Run] = []
+    for arm in day.slot.config.arms:
+        runs = slot_runs(books, arm.name, slot_date=date_)
+        if arm.name in owing or not runs or any(run.end and run.end.outcome == "completed" for run in runs):
+            continue
+        ended = RunEnd(books.clock.now(), "completed", "every sample was stored by an earlier attempt")
+        start = next_start(books, arm.name, slot_date=date_, fingerprint=runs[-1].start.fingerprint)
+        stored = write.record_missed(books.store, [start], end=ended, lease=books.lease, epoch=day.slot.epoch.number)
+        if not isinstance(stored, AlreadyClaimed):
+            settled += stored
+            mark_slot(books, slot_runs(books, arm.name, slot_date=date_))
+    return tuple(settled)
 
 
-def close_unmeasured(day: Day) -> None:
-    """Store the past slots that nobody ran as missed: a day without data is a row with a reason, never an absence."""
-    with day.store.read() as connection:
-        runs = read.runs(connection, day.series.name)
-    claimed = {run.start.slot_date for run in runs}
-    for missed in schedule.unmeasured_slots(day.series.start_date, today=day.slot_date, claimed=claimed):
-        starts = [_start(day, arm.name, slot_date=missed, attempt=1, fingerprint=None) for arm in day.config.arms]
-        ended = RunEnd(day.clock.now(), "missed", "no process ran on that day")
-        write.record_missed(day.store, starts, end=ended, lease=day.lease, epoch=EPOCH)
-
-
-def owed_asks(day: Day) -> tuple[Ask, ...]:
-    """Return the asks of the slot whose samples are not final yet, all arms interleaved."""
-    planned = plan_asks(
-        day.panel.items,
-        arms=[arm.name for arm in day.config.arms],
-        series=day.series.name,
-        slot_date=day.slot_date,
-        seed=day.series.seed,
-        system=day.panel.system,
-    )
-    with day.store.read() as connection:
-        final = [
-            samples.final_samples(connection, day.series.name, arm=arm.name, slot_date=day.slot_date)
-            for arm in day.config.arms
-        ]
-    return without(planned, frozenset().union(*final))
-
-
-def claim(day: Day, *, arms: set[str]) -> tuple[Run, ...]:
-    """Return the runs claimed for the arms that owe something, all or none; none when another process claimed them."""
-    if not arms:
-        return ()
-    with day.store.read() as connection:
-        runs = read.runs(connection, day.series.name, first=day.slot_date, last=day.slot_date)
-    starts = []
-    for arm in day.config.arms:
-        if arm.name in arms:
-            attempt = 1 + max((run.start.attempt for run in runs if run.start.arm == arm.name), default=0)
-            fingerprint = arm_fingerprint(arm, day.panel, day.build_provider(arm)).digest
-            starts.append(_start(day, arm.name, slot_date=day.slot_date, attempt=attempt, fingerprint=fingerprint))
-    claimed = write.claim_slot(day.store, starts, lease=day.lease, epoch=EPOCH)
-    return () if isinstance(claimed, AlreadyClaimed) else claimed
-
-
-def _start(day: Day, arm: str, *, slot_date: date, attempt: int, fingerprint: str | None) -> RunStart:
-    return RunStart(
-        series=day.series.name,
-        arm=arm,
-        slot_date=slot_date,
-        attempt=attempt,
-        started_at=day.clock.now(),
-        due_at=schedule.due_at(slot_date, day.due_minute),
-        panel_digest=day.series.panel_digest,
-        registration_digest=day.series.registration_digest,
-        fingerprint=fingerprint,
-    )
-
-
-async def ask_all(day: Day, asks: Sequence[Ask], *, runs: Sequence[Run]) -> Mapping[str, Lane]:
-    """Ask everything that is owed and return the lanes with their results."""
-    arms = {arm.name: arm for arm in day.config.arms}
-    lanes = {
-        run.start.arm: Lane(arms[run.start.arm], day.build_provider(arms[run.start.arm]), run.run_id) for run in runs
-    }
-    recorder = Recorder(lambda rows: _append(day, rows))
-    heartbeat = asyncio.create_task(_keep_lease(day))
+async def measure_owed(day: Day, asks: Sequence[Ask]) -> tuple[Run, ...]:
+    """Check every arm that owes something, close those that fail, and ask the others; return how their runs ended."""
+    lanes = day.slot.lanes({ask.arm for ask in asks})
+    heartbeat = asyncio.create_task(_keep_lease(day.books))
     try:
-        await execute(asks, Execution(lanes, _grade_with(day.panel), recorder, day.retry, day.clock))
+        checked = await preflight(day.slot, lanes, asks=asks, canary=day.canary)
+        refused = close_unfit(day, checked, lanes=lanes)
+        fit = {name: lane for name, lane in lanes.items() if checked.problem_of(name) is None}
+        opened = claim(day, checked, lanes=fit)
+        if opened:
+            await ask_all(day, [ask for ask in asks if ask.arm in fit], lanes=fit)
+        return (*refused, *(end_run(day, run, lane=fit[run.start.arm]) for run in opened))
     finally:
         heartbeat.cancel()
-        recorder.close()
         for lane in lanes.values():
             await lane.provider.aclose()
-    return lanes
+
+
+def close_unfit(day: Day, checked: Preflight, *, lanes: Mapping[str, Lane]) -> tuple[Run, ...]:
+    """Close the arms that did not pass, each with its reason and what its check used up; nothing of them is banked."""
+    books, closed = day.books, list[Run]()
+    for arm, lane in lanes.items():
+        problem, fingerprint = checked.problem_of(arm), checked.fingerprints[arm]
+        harness.keep_fingerprint(books.store, fingerprint.digest, components=fingerprint.components)
+        if problem is not None:
+            end = RunEnd(books.clock.now(), problem.outcome, problem.reason)
+            refused = Refused(
+                arm, day.slot.slot_date, end=end, fingerprint=fingerprint.digest, spent=lane.usage.calls > 0
+            )
+            runs = refuse_arm(books, refused)
+            for run in runs if lane.usage.calls else ():
+                harness.keep_usage(books.store, _spending(lane), run_id=run.run_id, lease=books.lease)
+            closed += runs
+    return tuple(closed)
+
+
+def claim(day: Day, checked: Preflight, *, lanes: Mapping[str, Lane]) -> tuple[Run, ...]:
+    """Return the runs claimed for the arms that passed, all or none.
+
+    Raises:
+        Locked: another process claimed them just now; nothing is asked.
+    """
+    slot, books = day.slot, day.books
+    if not lanes:
+        return ()
+    starts = [
+        next_start(books, arm, slot_date=slot.slot_date, fingerprint=checked.fingerprints[arm].digest) for arm in lanes
+    ]
+    claimed = write.claim_slot(slot.store, starts, lease=books.lease, epoch=slot.epoch.number)
+    if isinstance(claimed, AlreadyClaimed):
+        raise Locked(
+            f"the slot {claimed.slot_date} of {claimed.series} was claimed at {claimed.started_at:%H:%M:%SZ} by "
+            "another process; nothing was asked here, look at that one"
+        )
+    for run in claimed:
+        lanes[run.start.arm].run_id = run.run_id
+    if not day.canary:
+        said = "the slot was measured without the trivial task"
+        note = Deviation(slot.series.name, "no_canary", slot.slot_date, said, {}, at=books.clock.now())
+        add_deviation(slot.store, note)
+    return claimed
+
+
+async def ask_all(day: Day, asks: Sequence[Ask], *, lanes: Mapping[str, Lane]) -> None:
+    """Ask everything that is owed; each answer is graded and stored as it lands."""
+    slot = day.slot
+    grading = Grading({item.item_id: item for item in slot.panel.items}, slot.backend, rng=random.SystemRandom())
+    recorder = Recorder(lambda rows: _append(day.books, rows))
+    try:
+        execution = Execution(lanes, grading.grade, recorder, slot.retry, slot.clock, seen=lambda id_: _seen(slot, id_))
+        await execute(asks, execution)
+    finally:
+        recorder.close()
 
 
 def end_run(day: Day, run: Run, *, lane: Lane) -> Run:
-    """Close a run with what became of it, and mark its slot invalid where nearly nothing of it is a measurement."""
-    start = run.start
-    with day.store.read() as connection:
-        span = Span(start.series, start.arm, start.slot_date, start.slot_date)
-        stored = samples.samples(connection, span)
+    """Close a run with what became of it and what it used up; a slot that is complete is judged as a whole."""
+    books, start = day.books, run.start
+    with books.store.read() as connection:
         final = samples.final_samples(connection, start.series, arm=start.arm, slot_date=start.slot_date)
-    planned = sum(item.replicates for item in day.panel.items)
+    missing = sum(item.replicates for item in day.slot.panel.items) - len(final)
     if lane.config_error is not None:
-        ended = RunEnd(day.clock.now(), "config_error", f"{lane.config_error.kind}: {lane.config_error.detail}")
-    elif len(final) < planned:
-        ended = RunEnd(day.clock.now(), "incomplete", _why_incomplete(lane, missing=planned - len(final), of=planned))
+        ended = RunEnd(books.clock.now(), "config_error", f"{lane.config_error.kind}: {lane.config_error.detail}")
+    elif missing:
+        ended = RunEnd(books.clock.now(), "incomplete", _why_incomplete(lane, missing=missing))
     else:
-        ended = RunEnd(day.clock.now(), "completed")
-    invalid = run_invalid_reason([sample.result for sample in stored])
-    if invalid is not None:
-        note = f"{len(stored)} samples of {start.arm} on {start.slot_date}"
-        write.append_validity(day.store, Invalid(invalid, note, day.clock.now(), run_id=run.run_id))
-    write.end_run(day.store, ended, run_id=run.run_id, lease=day.lease)
+        ended = RunEnd(books.clock.now(), "completed")
+        mark_slot(books, slot_runs(books, start.arm, slot_date=start.slot_date))
+    harness.keep_usage(books.store, _spending(lane), run_id=run.run_id, lease=books.lease)
+    write.end_run(books.store, ended, run_id=run.run_id, lease=books.lease)
     return Run(run.run_id, start, ended)
 
 
-def _why_incomplete(lane: Lane, *, missing: int, of: int) -> str:
+def _spending(lane: Lane) -> harness.Spending:
+    return harness.Spending(lane.usage.calls, lane.usage.input_tokens, lane.usage.output_tokens)
+
+
+def _why_incomplete(lane: Lane, *, missing: int) -> str:
     kinds = sorted({result.kind for result in lane.results if isinstance(result, Failure) and result.is_harness})
     because = "the UTC day ended" if lane.out_of_time else f"failures: {', '.join(kinds)}"
-    return f"{missing} of {of} samples are not measured ({because})"
+    return f"{missing} samples are not measured ({because})"
 
 
-def _append(day: Day, rows: Sequence[tuple[int, Sample]]) -> None:
+def _append(books: Books, rows: Sequence[tuple[int, Sample]]) -> None:
     for run_id in dict.fromkeys(run_id for run_id, _ in rows):
         write.append_samples(
-            day.store, [sample for row, sample in rows if row == run_id], run_id=run_id, lease=day.lease
+            books.store, [sample for row, sample in rows if row == run_id], run_id=run_id, lease=books.lease
         )
 
 
-def _grade_with(panel: Panel) -> Callable[[Ask, str], Grade | Failure]:
-    items = {item.item_id: item for item in panel.items}
-
-    def grade(ask: Ask, text: str) -> Grade | Failure:
-        try:
-            return graders.grade(items[ask.item_id], text)
-        except graders.GraderError as error:
-            return Failure("grader_error", str(error))
-
-    return grade
+def _seen(slot: Slot, response_id: str) -> bool:
+    with slot.store.read() as connection:
+        return observed.response_seen(connection, slot.series.name, response_id=response_id)
 
 
-async def _keep_lease(day: Day) -> None:
+async def _keep_lease(books: Books) -> None:
     """Renew the lease until cancelled; where it is lost, the next sample's own check stops the run with the reason."""
     with suppress(CanarydError):
         while True:
             await asyncio.sleep(LEASE_POLICY.ttl / timedelta(seconds=3))
-            await asyncio.to_thread(renew_lease, day.store, day.lease, now=day.clock.now(), policy=LEASE_POLICY)
+            await asyncio.to_thread(renew_lease, books.store, books.lease, now=books.clock.now(), policy=LEASE_POLICY)

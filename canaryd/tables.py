@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from datetime import date
 from typing import Any, NoReturn, TypeVar
 
 from canaryd.errors import ConfigError
@@ -129,6 +130,7 @@ _EXAMPLES: dict[type, str] = {
     bool: "true or false",
     dict: "a table",
     list: "a list",
+    date: "a date (2027-01-31, without quotes)",
 }
 
 

@@ -68,7 +68,7 @@ def why_untrusted(now: datetime, newest_sample_at: datetime | None) -> str | Non
         return f"the clock says {now:%Y-%m-%d}, before canaryd existed; set the clock"
     if newest_sample_at is not None and now < newest_sample_at - BEHIND_STORE:
         return (
-            f"the clock says {now:%Y-%m-%d %H:%MZ}, but the store holds an answer of {newest_sample_at:%Y-%m-%d %H:%MZ}; "
-            "set the clock"
+            f"the clock says {now:%Y-%m-%d %H:%MZ}, but the store holds an answer of "
+            f"{newest_sample_at:%Y-%m-%d %H:%MZ}; set the clock"
         )
     return None

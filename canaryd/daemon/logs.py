@@ -27,8 +27,8 @@ def configure_logs(
 ) -> None:
     """Send every log line of this process, the libraries' too, to `stream` (stderr); `count` gets each line's level.
 
-    No line holds a value of `secrets`, nor what looks like a key. A terminal gets lines for a person, anything else one JSON object a line. Under journald each begins with the
-    priority, as in `<4>{"event": ...}`.
+    No line holds a value of `secrets`, nor what looks like a key. A terminal gets lines for a person, anything else one
+    JSON object a line; under journald each begins with its priority, as in `<4>{"event": ...}`.
     """
     out = stream or sys.stderr
     shared: Sequence[Any] = (
@@ -37,8 +37,8 @@ def configure_logs(
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False)),
-        _counted(count),
-        without_secrets(secrets),
+        Counted(count),
+        WithoutSecrets(secrets),
     )
     structlog.configure(
         processors=[
@@ -50,7 +50,7 @@ def configure_logs(
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,
     )
-    last = structlog.dev.ConsoleRenderer() if out.isatty() else _as_json(journal=is_journal(out, os.environ))
+    last = structlog.dev.ConsoleRenderer() if out.isatty() else AsJson(journal=is_journal(out, os.environ))
     formatter = structlog.stdlib.ProcessorFormatter(
         processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, last], foreign_pre_chain=shared
     )
@@ -63,43 +63,52 @@ def configure_logs(
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
-def without_secrets(secrets: Sequence[Secret]) -> Callable[[Any, str, Event], Event]:
-    """Return the processor that redacts every value: by its field's name, by value, and by what a key looks like."""
+class WithoutSecrets:
+    """The processor that redacts every value: by its field's name, by value, and by what a key looks like."""
 
-    def processor(_logger: Any, _method: str, event: Event) -> Event:
-        return {name: _clean(name, value, secrets=secrets) for name, value in event.items()}
+    def __init__(self, secrets: Sequence[Secret]) -> None:
+        self._secrets = secrets
 
-    return processor
+    def __call__(self, _logger: Any, _method: str, event: Event) -> Event:
+        """Return the event without secrets."""
+        return {name: self._clean(name, value) for name, value in event.items()}
+
+    def _clean(self, name: str, value: Any) -> Any:
+        if name.startswith("_"):  # structlog's own
+            return value
+        if any(part in name.lower() for part in _SECRET_FIELD) and not isinstance(value, int | float):
+            return "***"
+        if isinstance(value, Mapping):
+            return {str(key): self._clean(str(key), each) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._clean(name, each) for each in value]
+        is_plain = value is None or isinstance(value, bool | int | float)
+        return value if is_plain else redact(str(value), secrets=self._secrets)
 
 
-def _clean(name: str, value: Any, *, secrets: Sequence[Secret]) -> Any:
-    if name.startswith("_"):  # structlog's own
-        return value
-    if any(part in name.lower() for part in _SECRET_FIELD) and not isinstance(value, int | float):
-        return "***"
-    if isinstance(value, Mapping):
-        return {str(key): _clean(str(key), each, secrets=secrets) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_clean(name, each, secrets=secrets) for each in value]
-    return value if value is None or isinstance(value, bool | int | float) else redact(str(value), secrets=secrets)
+class Counted:
+    """The processor that gives each line's level to a counter."""
 
+    def __init__(self, count: Callable[[str], None]) -> None:
+        self._count = count
 
-def _counted(count: Callable[[str], None]) -> Callable[[Any, str, Event], Event]:
-    def processor(_logger: Any, _method: str, event: Event) -> Event:
-        count(str(event.get("level", "info")))
+    def __call__(self, _logger: Any, _method: str, event: Event) -> Event:
+        """Count the line and return it."""
+        self._count(str(event.get("level", "info")))
         return event
 
-    return processor
 
+class AsJson:
+    """The last processor: one JSON object, behind its priority where the journal reads it."""
 
-def _as_json(*, journal: bool) -> Callable[[Any, str, Event], str]:
-    render = structlog.processors.JSONRenderer(sort_keys=False)
+    def __init__(self, *, journal: bool) -> None:
+        self._journal = journal
+        self._render = structlog.processors.JSONRenderer(sort_keys=False)
 
-    def processor(logger: Any, method: str, event: Event) -> str:
-        prefix = f"<{_PRIORITIES.get(str(event.get('level')), 6)}>" if journal else ""
-        return f"{prefix}{render(logger, method, event)!s}"
-
-    return processor
+    def __call__(self, logger: Any, method: str, event: Event) -> str:
+        """Return the line."""
+        prefix = f"<{_PRIORITIES.get(str(event.get('level')), 6)}>" if self._journal else ""
+        return f"{prefix}{self._render(logger, method, event)!s}"
 
 
 def is_journal(stream: TextIO, env: Mapping[str, str]) -> bool:

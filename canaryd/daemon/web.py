@@ -100,7 +100,7 @@ class WebServer:
     """The listening server. Its ports are bound when it is made, it serves from `start` to `stop`.
 
     Raises:
-        UsageError: an address is malformed, taken, or not loopback although neither TLS nor --web.insecure-listen is set.
+        UsageError: an address is malformed or taken, or faces other machines without TLS although that is not allowed.
         ConfigError: the web configuration cannot be used.
     """
 
@@ -150,7 +150,7 @@ def bind(address: str, *, may_leave_loopback: bool) -> socket.socket:
         UsageError: the address is malformed, taken, or faces other machines although it may not.
     """
     host, _, port = address.rpartition(":")
-    host = {"localhost": "127.0.0.1", "": "0.0.0.0"}.get(host, host.strip("[]"))  # noqa: S104 - refused below
+    host = "127.0.0.1" if host == "localhost" else host.strip("[]")
     try:
         ip, number = ipaddress.ip_address(host), int(port)
     except ValueError:

@@ -1,7 +1,7 @@
 """Generated panels: the same seed and size give the same bytes on every machine.
 
-Item ids are `<family>-L<level>-<number>`, such as `arith-L3-07`. An item's cluster is its template: `<family>-L<level>`,
-followed by the template's name where a level has several.
+Item ids are `<family>-L<level>-<number>`, such as `arith-L3-07`. An item's cluster is its template:
+`<family>-L<level>`, followed by the template's name where a level has several.
 """
 
 from __future__ import annotations

@@ -14,12 +14,13 @@ MAX_DIGITS = 4000
 #: A longer answer is not read: it is not one number.
 MAX_ANSWER = 50_000
 
-_SIGNS = dict.fromkeys("\u2212\u2013\ufe63\uff0d", "-") | dict.fromkeys("\u00d7\u00b7\u22c5", "*")
-_SPACING = re.compile(r"\\(?:[,;:! ]|quad\b|left\b|right\b|displaystyle\b)")
+_SIGNS = dict.fromkeys("\u2212\u2010\u2011\u2013", "-") | dict.fromkeys("\u00d7\u00b7\u22c5", "*") | {"\u3002": "."}
+_SPACING = re.compile(r"\\(?:[,;:! ()\[\]]|quad\b|left\b|right\b|displaystyle\b)")
 _FRACTION = re.compile(r"\\[dt]?frac ?(?:\{([^{}]*+)\} ?\{([^{}]*+)\}|(\d)(\d))")
 _POWER = re.compile(r" ?(?:\*|\\times|\\cdot|(?<=\d)x|(?<=\d )x) ?10 ?\^ ?\{?([-+]?\d{1,6})\}?")
 _COMMAND = re.compile(r"\\[A-Za-z]++")
-_GROUPED = re.compile(r"(?<=\d) (?=\d{3}(?!\d))")
+_GROUPED = re.compile(r"(?<=\d)[ '](?=\d{3}(?!\d))")
+_NAME = re.compile(r"(?<![\d.])[A-Za-z]")
 _TOKEN = re.compile(r"([-+]?)\(?([^()%]*+)\)?(%?)")
 _NUMERAL = re.compile(r"(?:(\d{1,3}(?:,\d{3})++|\d++)(?:\.(\d*+))?|\.(\d++))(?:[eE]([-+]?\d{1,6}))?")
 _NUMERAL_LIKE = re.compile(r"[.,]*+\d[\d.,]*+")
@@ -53,9 +54,11 @@ def _plain(answer: str) -> str:
     exotic = {ord(char): _ascii(char) for char in set(answer) if not char.isascii()}
     text = answer.translate(exotic).replace("{,}", ",").replace("\\$", "").replace("\\%", "%")
     text = " ".join(_SPACING.sub(" ", text).split()).translate({ord(char): None for char in "$"})
-    text = text.replace("\u2248", "=").rpartition("=")[2]
     text = _FRACTION.sub(lambda match: "({}/{})".format(*[one for one in match.groups() if one is not None]), text)
-    text = _COMMAND.sub(" ", _POWER.sub(r"e\1", text)).translate(str.maketrans("{}:", "   "))
+    text = _COMMAND.sub(" ", _POWER.sub(r"e\1", text)).translate(str.maketrans("{}:\u2248", "   ="))
+    *sides, text = text.split("=")
+    if any(_NAME.search(side) for side in sides[1:]):  # "x = 5, y = 6" are two equations, no chain
+        return ""
     text = " ".join(text.split()).replace(" /", "/").replace("/ ", "/").replace(" %", "%")
     return _GROUPED.sub(",", text)
 
@@ -67,9 +70,14 @@ def _ascii(char: str) -> str:
         return str(value)
     if unicodedata.decomposition(char).startswith("<fraction>"):
         return " " + unicodedata.normalize("NFKC", char).replace("\u2044", "/")
-    if unicodedata.category(char) == "Sc":
+    if unicodedata.decomposition(char).startswith("<wide>"):
+        return unicodedata.normalize("NFKC", char)
+    if char in _SIGNS:
+        return _SIGNS[char]
+    category = unicodedata.category(char)
+    if category in ("Sc", "Cf"):
         return ""
-    return _SIGNS.get(char, " " if char.isspace() else char)
+    return " " if char.isspace() or category in ("Pi", "Pf", "Ps", "Pe") else char
 
 
 def value(text: str, *, percent: str = "fraction") -> Fraction | Unequal | None:
@@ -169,6 +177,8 @@ NUMBER = Grader(
         Example(8000, "8000.00", 1.0, options=_BOXED),
         Example(8000, "<answer>$1000 * 8 = 8\\,000$ apples</answer>", 1.0),
         Example(8000, "<answer>8 \\times 10^{3}</answer>", 1.0),
+        Example(8000, "<answer>\\(8000\\)</answer>", 1.0),
+        Example(8000, "<answer>\u201c8'000\u201d</answer>", 1.0),
         Example(8000, "<answer>8,00</answer>", 0.0),
         Example(8000, "<answer>18000</answer>", 0.0),
         Example("1/2", "\\boxed{1} no, \\boxed{\\frac{1}{2}}", 1.0, options=_BOXED),
@@ -189,6 +199,7 @@ NUMBER = Grader(
         Example(1000, "<answer>Infinity</answer>", 0.0, answered=False),
         Example(10, "<answer>between 5 and 10</answer>", 0.0, answered=False),
         Example(10, "<answer>5-10</answer>", 0.0, answered=False),
+        Example(10, "<answer>x = 5, y = 10</answer>", 0.0, answered=False),
         Example(10, "It is 10.", 0.0, answered=False),
     ),
 )

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
-from typing import Any
 
 import anthropic
 import httpx2
 
 from canaryd.providers.anthropic_messages import PATH, from_events, to_request, wire_fields
-from canaryd.providers.base import Surroundings, WireRequest, bad_option, refuse_variables, required_secret, text_option
+from canaryd.providers.base import (
+    Surroundings,
+    WireRequest,
+    bad_option,
+    redactor_of,
+    refuse_variables,
+    required_secret,
+    text_option,
+)
 from canaryd.providers.sdk_post import answered
-from canaryd.providers.secret import Secret, redact
-from canaryd.providers.wire import parsed_json
+from canaryd.providers.secret import Secret
+from canaryd.providers.wire import stream_events
 from canaryd.records import Arm, Ask, JsonValue, Reply
 
 PARAMS = frozenset({"max_tokens", "temperature", "top_p", "top_k", "effort"})
@@ -57,10 +63,10 @@ class AnthropicProvider:
         Raises:
             ProviderError: there is no reply.
         """
-        redactor = partial(redact, secrets=(self._secret,), private=(ask.prompt, ask.system))
+        redactor = redactor_of(self._arm, ask, secrets=(self._secret,))
         post = self._client.post(PATH, cast_to=httpx2.Response, body=self._body(ask))
         response = await answered(post, sdk=anthropic, timeout_s=self._arm.timeout_s, redactor=redactor)
-        return from_events(events_of(response), model=self._arm.model, redactor=redactor)
+        return from_events(stream_events(response.content), model=self._arm.model, redactor=redactor)
 
     def wire_request(self, ask: Ask) -> WireRequest:
         """Return the request that `ask` would send; the API version is in it, also where the SDK chose it."""
@@ -80,16 +86,6 @@ class AnthropicProvider:
 
     def _body(self, ask: Ask) -> dict[str, JsonValue]:
         return to_request(ask, model=self._arm.model, fields=self._fields)
-
-
-def events_of(response: httpx2.Response) -> list[Any]:
-    """Return the data of each event of a whole event stream as JSON values, up to the first that is no JSON."""
-    events: list[Any] = []
-    try:
-        events.extend(parsed_json(event.data.encode()) for event in anthropic.Stream.raw_events(response) if event.data)
-    except ValueError:
-        return events
-    return events
 
 
 def _headers(arm: Arm) -> dict[str, str]:

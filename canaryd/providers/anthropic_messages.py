@@ -7,7 +7,7 @@ from typing import Any
 
 from canaryd.errors import ConfigError
 from canaryd.providers.base import ProviderError, bad_option, standing_of, with_extra_body
-from canaryd.providers.wire import Redactor, at, failure_of_body, text_at, tokens_at
+from canaryd.providers.wire import Redactor, at, broken_stream, failure_of_body, text_at, tokens_at
 from canaryd.records import Arm, Ask, JsonValue, Reply, StopKind
 
 PATH = "/v1/messages"
@@ -73,7 +73,7 @@ def from_events(events: Iterable[Any], *, model: str, redactor: Redactor) -> Rep
             case "message_stop":
                 ended = True
     if not ended:
-        raise _spent(ProviderError("server_error", "the event stream broke off before its message_stop"), usage)
+        raise _spent(broken_stream(), usage)
     if stop_reason not in _STOP:
         raise _spent(ProviderError("malformed", redactor(f"the stop reason is {stop_reason!r}")), usage)
     resolved = text_at(first, "model")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import partial
+from typing import Protocol, runtime_checkable
+from urllib.parse import urlsplit
 
 from canaryd.errors import CanarydError, ConfigError
-from canaryd.providers.secret import Secret
+from canaryd.providers.secret import Secret, redact
 from canaryd.records import FAILURE_KINDS, TRANSPORT_FAILURES, Arm, Ask, Item, JsonValue, Reply, ResolvedStanding
 
 
@@ -73,6 +75,17 @@ class Provider(Protocol):
 
     async def aclose(self) -> None:
         """Close connections and child processes."""
+
+
+@runtime_checkable
+class ReportsConfiguration(Protocol):
+    """A provider whose application reports the configuration that it answers with.
+
+    `first_report` is the run's, from its first answer; `last_report` is the latest, also where it disagrees.
+    """
+
+    first_report: Mapping[str, JsonValue] | None
+    last_report: Mapping[str, JsonValue] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +163,12 @@ def bad_option(arm: Arm, option: str, *, why: str) -> ConfigError:
 def timed_out(timeout_s: float) -> ProviderError:
     """Return the error of an attempt that its total timeout has ended."""
     return ProviderError("timeout", f"no complete reply within {timeout_s:g} s")
+
+
+def redactor_of(arm: Arm, ask: Ask, *, secrets: Sequence[Secret | None]) -> Callable[[str], str]:
+    """Return the function that makes a text fit for a failure's detail: no key, no panel, and no withheld address."""
+    host = urlsplit(arm.base_url or "").netloc if arm.redact else ""
+    return partial(redact, secrets=secrets, private=(ask.prompt, ask.system, host))
 
 
 def text_option(arm: Arm, name: str, *, allowed: Collection[str] = ()) -> str | None:

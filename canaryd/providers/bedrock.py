@@ -19,12 +19,13 @@ from canaryd.providers.base import (
     ProviderError,
     Surroundings,
     WireRequest,
+    redactor_of,
     refuse_variables,
     text_option,
     timed_out,
     with_extra_body,
 )
-from canaryd.providers.secret import Secret, redact
+from canaryd.providers.secret import Secret
 from canaryd.providers.wire import Redactor, at, kind_of_status, refuse_cached, retry_after_s, text_at, tokens_at
 from canaryd.records import Arm, Ask, JsonValue, Reply, StopKind
 
@@ -96,7 +97,7 @@ class BedrockProvider:
         Raises:
             ProviderError: there is no reply.
         """
-        redactor = partial(redact, secrets=self._secrets, private=(ask.prompt, ask.system))
+        redactor = redactor_of(self._arm, ask, secrets=self._secrets)
         try:
             async with asyncio.timeout(self._arm.timeout_s):
                 body = await in_thread(partial(self._client.converse, modelId=self._arm.model, **self._body(ask)))

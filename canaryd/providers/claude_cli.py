@@ -11,7 +11,6 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 from canaryd.errors import ConfigError
@@ -20,12 +19,13 @@ from canaryd.providers.base import (
     Surroundings,
     WireRequest,
     bad_option,
+    redactor_of,
     required_secret,
     text_option,
     timed_out,
 )
 from canaryd.providers.claude_output import from_output
-from canaryd.providers.secret import Secret, redact
+from canaryd.providers.secret import Secret
 from canaryd.records import Arm, Ask, JsonValue, Reply
 
 PARAMS = frozenset({"max_tokens", "effort"})
@@ -99,7 +99,7 @@ class ClaudeCliProvider:
         """
         if not ask.system:
             raise ProviderError("bad_request", "claude -p has a system prompt of its own where none is given; give one")
-        redactor = partial(redact, secrets=(self._secret,), private=(ask.prompt, ask.system))
+        redactor = redactor_of(self._arm, ask, secrets=(self._secret,))
         with tempfile.TemporaryDirectory(prefix="canaryd-claude-", ignore_cleanup_errors=True) as folder:
             stdout, stderr = await self._run(ask, Path(folder))
         return from_output(stdout, stderr, model=self._arm.model, redactor=redactor)

@@ -37,9 +37,12 @@ def find_secret(name: str, credentials: Credentials, *, env: Mapping[str, str]) 
 
 def _from_file(path: Path, name: str) -> Secret:
     try:
-        return Secret(path.read_text().strip(), source=str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise CredentialsError(
-            f"the key {name!r} cannot be read from {path} ({why}); check the path and its owner"
-        ) from None
+        text, why = path.read_text().strip(), None
+    except OSError as error:
+        text, why = "", error.strerror
+    except UnicodeDecodeError:
+        text, why = "", "it is not text"
+    # Raised outside of the handlers: a decoding error carries the bytes of the file.
+    if why is not None:
+        raise CredentialsError(f"the key {name!r} cannot be read from {path} ({why}); check the path and its owner")
+    return Secret(text, source=str(path))

@@ -206,6 +206,7 @@ OPENAI = Facts(
         "cap_parameter": "`max_tokens` (default) or `max_completion_tokens`, which OpenAI's reasoning models ask for",
         "organization": "the header `OpenAI-Organization`",
         "project": "the header `OpenAI-Project`",
+        "stream": "true asks for an event stream, which is read to its end; for long outputs behind a proxy",
         "extra_body": _EXTRA_BODY,
     },
     recorded="text, finish reason, model that answered, reply id, input and output tokens, of which reasoning",
@@ -214,6 +215,7 @@ OPENAI = Facts(
         **_HTTP_FAILURES,
         "quota": "status 402; the code `insufficient_quota`, also with status 429",
         "overloaded": "status 503 or 529; such a code in an error inside status 200",
+        "server_error": _HTTP_FAILURES["server_error"] + "; a stream that stops before its end",
         "truncated": "finish reason `length`, with or without text; Responses: incomplete by `max_output_tokens`",
         "refusal": "the message's `refusal` is set",
         "content_filtered": "finish reason `content_filter`; the code `content_filter`, also with status 400; "

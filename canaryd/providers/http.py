@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from functools import partial
 
 import httpx2
 
 from canaryd.errors import ConfigError
-from canaryd.providers.base import ProviderError, Surroundings, WireRequest, bad_option, text_option, timed_out
+from canaryd.providers.base import (
+    ProviderError,
+    Surroundings,
+    WireRequest,
+    bad_option,
+    redactor_of,
+    text_option,
+    timed_out,
+)
 from canaryd.providers.http_format import format_of, from_response, to_request
-from canaryd.providers.http_report import Report, checked_report, refuse_difference
-from canaryd.providers.secret import Secret, redact
+from canaryd.providers.http_report import checked_report, refuse_difference
+from canaryd.providers.secret import Secret
 from canaryd.providers.wire import Redactor, at, failure_of_status, refuse_cached, reply_json
-from canaryd.records import Arm, Ask, Reply
+from canaryd.records import Arm, Ask, JsonValue, Reply
 
 PARAMS: frozenset[str] = frozenset()
 OPTIONS = frozenset(
@@ -62,8 +69,8 @@ class HttpProvider:
             timeout=None,
             limits=httpx2.Limits(max_connections=arm.concurrency),
         )
-        self.first_report: Report | None = None
-        self.last_report: Report | None = None
+        self.first_report: Mapping[str, JsonValue] | None = None
+        self.last_report: Mapping[str, JsonValue] | None = None
 
     async def ask(self, ask: Ask) -> Reply:
         """Return the reply to one question.
@@ -71,7 +78,7 @@ class HttpProvider:
         Raises:
             ProviderError: there is no reply, or the application reports another configuration than the run's.
         """
-        redactor = partial(redact, secrets=(self._secret,), private=(ask.prompt, ask.system))
+        redactor = redactor_of(self._arm, ask, secrets=(self._secret,))
         response = await self._answered(ask, redactor=redactor)
         if not response.is_success:
             raise failure_of_status(
@@ -79,9 +86,11 @@ class HttpProvider:
             )
         refuse_cached(response.headers)
         body = reply_json(response.content)
+        reply = from_response(body, wire=self._format, model=self._arm.model, redactor=redactor)
         if self._format.config is not None:
-            self._compare(checked_report(at(body, *self._format.config), redactor=redactor), redactor=redactor)
-        return from_response(body, wire=self._format, model=self._arm.model, redactor=redactor)
+            reported = at(body, *self._format.config)
+            self._compare(checked_report(reported, withheld=self._arm.redact, redactor=redactor), redactor=redactor)
+        return reply
 
     def wire_request(self, ask: Ask) -> WireRequest:
         """Return the request that `ask` would send."""
@@ -108,7 +117,7 @@ class HttpProvider:
         # Raised outside of the handlers: the library's exception holds the request with its key.
         raise failure
 
-    def _compare(self, report: Report, *, redactor: Redactor) -> None:
+    def _compare(self, report: Mapping[str, JsonValue], *, redactor: Redactor) -> None:
         self.last_report = report
         if self.first_report is None:
             self.first_report = report

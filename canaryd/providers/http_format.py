@@ -43,9 +43,7 @@ def format_of(arm: Arm) -> HttpFormat:
         raise bad_option(arm, "usage", why=f"must be a table of paths; allowed: {', '.join(_TOKENS)}")
     output = _path(arm, "output_path", value=arm.options.get("output_path"))
     if output is None:
-        raise bad_option(
-            arm, "output_path", why='must say where the answer stands in the reply, as in "choices.0.text"'
-        )
+        raise bad_option(arm, "output_path", why='must say where the answer stands, as in "choices.0.text"')
     return HttpFormat(
         request=request,
         output=output,
@@ -112,9 +110,7 @@ def _path(arm: Arm, option: str, *, value: JsonValue) -> Path | None:
     if value is None:
         return None
     if not isinstance(value, str) or not all(value.split(".")):
-        raise bad_option(
-            arm, option, why=f'is {value!r}, but must be a path of keys and indices, as in "choices.0.text"'
-        )
+        raise bad_option(arm, option, why=f'is {value!r}, but must be keys and indices, as in "choices.0.text"')
     return tuple(int(step) if step.isdecimal() else step for step in value.split("."))
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import httpx2
@@ -13,17 +12,18 @@ from canaryd.providers import openai_chat, openai_responses
 from canaryd.providers.base import (
     Surroundings,
     WireRequest,
+    redactor_of,
     refuse_variables,
     required_secret,
     text_option,
 )
 from canaryd.providers.sdk_post import answered
-from canaryd.providers.secret import Secret, redact
-from canaryd.providers.wire import Redactor, reply_json
+from canaryd.providers.secret import Secret
+from canaryd.providers.wire import Redactor, reply_json, stream_events
 from canaryd.records import Arm, Ask, JsonValue, Reply
 
 PARAMS = frozenset({"max_tokens", "temperature", "top_p", "top_k", "seed", "effort", "response_format", "json_mode"})
-OPTIONS = frozenset({"api", "cap_parameter", "extra_body", "organization", "project"})
+OPTIONS = frozenset({"api", "cap_parameter", "extra_body", "organization", "project", "stream"})
 REFUSED_VARIABLES = (
     "OPENAI_BASE_URL",
     "OPENAI_CUSTOM_HEADERS",
@@ -44,6 +44,9 @@ class Api(Protocol):
 
     def to_request(self, ask: Ask, *, model: str, fields: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         """Return the body of one question."""
+
+    def body_of_stream(self, events: Sequence[Any]) -> Any:
+        """Return the body that the same reply would have had without a stream."""
 
     def from_response(self, body: Any, *, model: str, redactor: Redactor) -> Reply:
         """Return the reply of a body with status 200."""
@@ -73,6 +76,7 @@ class OpenAIProvider:
         self._arm = arm
         self._secret = secret
         self._api = APIS[text_option(arm, "api", allowed=APIS) or "chat"]
+        self._streamed = openai_chat.streamed(arm)
         self._fields = self._api.wire_fields(arm)
         self._client = openai.AsyncOpenAI(
             api_key=secret.reveal(),
@@ -90,10 +94,12 @@ class OpenAIProvider:
         Raises:
             ProviderError: there is no reply.
         """
-        redactor = partial(redact, secrets=(self._secret,), private=(ask.prompt, ask.system))
+        redactor = redactor_of(self._arm, ask, secrets=(self._secret,))
         post = self._client.post(self._api.PATH, cast_to=httpx2.Response, body=self._body(ask))
         response = await answered(post, sdk=openai, timeout_s=self._arm.timeout_s, redactor=redactor)
-        return self._api.from_response(reply_json(response.content), model=self._arm.model, redactor=redactor)
+        body = response.content
+        whole = self._api.body_of_stream(stream_events(body)) if self._streamed else reply_json(body)
+        return self._api.from_response(whole, model=self._arm.model, redactor=redactor)
 
     def wire_request(self, ask: Ask) -> WireRequest:
         """Return the request that `ask` would send."""

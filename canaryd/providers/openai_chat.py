@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from canaryd.errors import ConfigError
-from canaryd.providers.base import ProviderError, standing_of, text_option, with_extra_body
-from canaryd.providers.wire import Redactor, at, failure_of_body, text_at, tokens_at
+from canaryd.providers.base import ProviderError, bad_option, standing_of, text_option, with_extra_body
+from canaryd.providers.wire import Redactor, at, broken_stream, failure_of_body, text_at, tokens_at
 from canaryd.records import Arm, Ask, JsonValue, Reply, StopKind
 
 PATH = "/chat/completions"
@@ -33,7 +33,21 @@ def wire_fields(arm: Arm) -> dict[str, JsonValue]:
     fields = {names.get(name, name): value for name, value in arm.params.items() if name not in _FORMATS}
     if (shape := response_format(arm)) is not None:
         fields["response_format"] = shape
+    if streamed(arm):
+        fields |= {"stream": True, "stream_options": {"include_usage": True}}
     return with_extra_body(arm, fields, structural=_STRUCTURAL)
+
+
+def streamed(arm: Arm) -> bool:
+    """Return whether replies are asked for as an event stream.
+
+    Raises:
+        ConfigError: options.stream is neither true nor false.
+    """
+    stream = arm.options.get("stream", False)
+    if not isinstance(stream, bool):
+        raise bad_option(arm, "stream", why=f"is {stream!r}, but must be true or false")
+    return stream
 
 
 def response_format(arm: Arm) -> JsonValue:
@@ -87,6 +101,29 @@ def from_response(body: Any, *, model: str, redactor: Redactor) -> Reply:
         reasoning_tokens=tokens_at(body, "usage", "completion_tokens_details", "reasoning_tokens"),
         standing=standing_of(model, resolved),
     )
+
+
+def body_of_stream(events: Sequence[Any]) -> Any:
+    """Return the body that the same reply would have had without a stream: the deltas of its one choice, joined.
+
+    Raises:
+        ProviderError: the stream stops before its `[DONE]`, unless an event is an error (which is then the body).
+    """
+    for event in events:
+        if at(event, "error"):
+            return event
+    if "[DONE]" not in events:
+        raise broken_stream()
+    body: dict[str, Any] = {}
+    message: dict[str, Any] = {}
+    choice: dict[str, Any] = {"message": message}
+    for event in events:
+        body |= {key: value for key in ("id", "model", "usage") if (value := at(event, key)) is not None}
+        for key in ("content", "refusal"):
+            if piece := text_at(event, "choices", 0, "delta", key):
+                message[key] = message.get(key, "") + piece
+        choice["finish_reason"] = text_at(event, "choices", 0, "finish_reason") or choice.get("finish_reason")
+    return {**body, "choices": [choice]}
 
 
 def _text_of(content: Any) -> str:

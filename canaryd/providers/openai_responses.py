@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from canaryd.errors import ConfigError
 from canaryd.providers.base import ProviderError, standing_of, with_extra_body
-from canaryd.providers.openai_chat import response_format
-from canaryd.providers.wire import Redactor, at, failure_of_body, text_at, tokens_at
+from canaryd.providers.openai_chat import response_format, streamed
+from canaryd.providers.wire import Redactor, at, broken_stream, failure_of_body, text_at, tokens_at
 from canaryd.records import Arm, Ask, JsonValue, Reply, StopKind
 
 PATH = "/responses"
 _STRUCTURAL = frozenset({"model", "instructions", "input", "stream", "background"})
 _ABSENT = ("seed", "top_k")
+_LAST_EVENTS = ("response.completed", "response.incomplete", "response.failed")
 _STOP: Mapping[tuple[str | None, str | None], StopKind] = {
     ("completed", None): "stop",
     ("incomplete", "max_output_tokens"): "length",
@@ -36,6 +37,8 @@ def wire_fields(arm: Arm) -> dict[str, JsonValue]:
         fields["reasoning"] = {"effort": arm.params["effort"]}
     if (shape := response_format(arm)) is not None:
         fields["text"] = {"format": shape}
+    if streamed(arm):
+        fields["stream"] = True
     return with_extra_body(arm, fields, structural=_STRUCTURAL)
 
 
@@ -78,6 +81,20 @@ def from_response(body: Any, *, model: str, redactor: Redactor) -> Reply:
         reasoning_tokens=tokens_at(body, "usage", "output_tokens_details", "reasoning_tokens"),
         standing=standing_of(model, resolved),
     )
+
+
+def body_of_stream(events: Sequence[Any]) -> Any:
+    """Return the body that the same reply would have had without a stream: the last event holds it.
+
+    Raises:
+        ProviderError: the stream stops before its end, unless an event is an error (which is then the body).
+    """
+    for event in events:
+        if at(event, "type") == "error":
+            return {"error": at(event, "error") or event}
+        if at(event, "type") in _LAST_EVENTS:
+            return at(event, "response")
+    raise broken_stream()
 
 
 def _message_parts(body: Any) -> list[Any]:

@@ -11,8 +11,8 @@ from urllib.parse import quote
 from canaryd.errors import CredentialsError
 
 DETAIL_LENGTH = 300
-#: A shorter panel text ("2 + 2") is found in innocent words too, so only longer ones are taken out of a detail.
-_PRIVATE_LENGTH = 12
+#: A shorter text ("2 + 2") is found in innocent words too, so only longer ones are taken out of a detail.
+_PRIVATE_LENGTH = 8
 _KEY_PATTERN = re.compile(
     r"\bsk-\S{4,}"
     r"|\b(?:AKIA|ASIA)[0-9A-Z]{12,}"
@@ -66,7 +66,7 @@ class Secret:
 
 
 def redact(text: str, *, secrets: Iterable[Secret | None] = (), private: Iterable[str] = ()) -> str:
-    """Return one line of at most 300 characters without keys and without the texts of a panel.
+    """Return one line of at most 300 characters without keys and without private texts.
 
     Keys go by value (`secrets`, also in their URL-quoted form) and by pattern; `private` texts go by value. The
     shortening comes last, so that no part of a key is left at the cut.
@@ -80,7 +80,7 @@ def redact(text: str, *, secrets: Iterable[Secret | None] = (), private: Iterabl
             text = text.replace(value, "***").replace(quote(value, safe=""), "***")
     for passage in private:
         if len(passage) >= _PRIVATE_LENGTH:
-            text = text.replace(passage, "[panel text]")
+            text = text.replace(passage, "[private]")
     text = _KEY_PATTERN.sub("***", text)
     text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return text if len(text) <= DETAIL_LENGTH else text[: DETAIL_LENGTH - 1] + "…"

@@ -190,6 +190,31 @@ def reply_json(body: bytes) -> Any:
     raise ProviderError("server_error", f"HTTP 200 with a body of {len(body)} bytes that is no JSON")
 
 
+def stream_events(body: bytes) -> list[Any]:
+    """Return the data of each event of a whole event stream as JSON values, up to the first that is no JSON.
+
+    The closing `[DONE]` of some streams is such a value: the text.
+
+    >>> stream_events(b'event: a\\ndata: {"n":\\ndata: 1}\\n\\n: a comment\\n\\ndata: [DONE]\\n\\ndata: {')
+    [{'n': 1}, '[DONE]']
+    """
+    events: list[Any] = []
+    for block in body.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n\n"):
+        data = b"\n".join(line[5:].removeprefix(b" ") for line in block.split(b"\n") if line.startswith(b"data:"))
+        if not data:
+            continue
+        try:
+            events.append("[DONE]" if data == b"[DONE]" else parsed_json(data))
+        except ValueError:
+            break
+    return events
+
+
+def broken_stream() -> ProviderError:
+    """Return the error of an event stream that stops before its end."""
+    return ProviderError("server_error", "the event stream stops before its end")
+
+
 def at(value: Any, *path: str | int) -> Any:
     """Return the value at a path of keys and indices, or None where a step is missing.
 

@@ -5,55 +5,56 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 
 from canaryd import schedule
 from canaryd.records import Run, RunEnd, RunStart
+from canaryd.runner.clock import Clock
 from canaryd.runner.validity import run_invalid_reason
 from canaryd.store import read, samples, write
 from canaryd.store.engine import Store
 from canaryd.store.epochs import epoch_on, epochs
 from canaryd.store.lease import Lease
 from canaryd.store.notes import invalid_runs
-from canaryd.store.rows import Invalid, Series, Span
+from canaryd.store.rows import AlreadyClaimed, Invalid, Series, Span
 from canaryd.windows import utc_date
 
 
 @dataclass(frozen=True, slots=True)
-class Closing:
-    """What the slots of a series are closed with; the caller holds its lease."""
+class Books:
+    """Where the runs of a series are opened and closed; the holder of its lease keeps them."""
 
     store: Store
     series: Series
     lease: Lease
-    now: datetime
+    clock: Clock
     due_minute: int
 
 
-def close_past(closing: Closing) -> None:
+def close_past(books: Books) -> None:
     """Bring every slot before today to its end, so that windows over them can be decided.
 
     Raises:
         Locked: another process took the series over.
     """
-    close_abandoned(closing)
-    close_unmeasured(closing)
-    mark_past(closing)
+    close_abandoned(books)
+    close_unmeasured(books)
+    mark_past(books)
 
 
-def close_abandoned(closing: Closing) -> None:
+def close_abandoned(books: Books) -> None:
     """End the runs that a process which died left open; what they stored stays and is not asked again."""
-    with closing.store.read() as connection:
-        left_open = read.open_runs(connection, closing.series.name)
+    with books.store.read() as connection:
+        left_open = read.open_runs(connection, books.series.name)
     for run in left_open:
-        ended = RunEnd(closing.now, "abandoned", "the process that ran it ended without closing it")
-        write.end_run(closing.store, ended, run_id=run.run_id, lease=closing.lease)
+        ended = RunEnd(books.clock.now(), "abandoned", "the process that ran it ended without closing it")
+        write.end_run(books.store, ended, run_id=run.run_id, lease=books.lease)
 
 
-def close_unmeasured(closing: Closing) -> None:
+def close_unmeasured(books: Books) -> None:
     """Store the past slots that nobody ran as missed: a day without data is a row with a reason, never an absence."""
-    series, today = closing.series, utc_date(closing.now)
-    with closing.store.read() as connection:
+    series, today = books.series, utc_date(books.clock.now())
+    with books.store.read() as connection:
         arms = [arm.name for arm in read.arms(connection, series.name)]
         claimed = {(run.start.arm, run.start.slot_date) for run in read.runs(connection, series.name)}
         known = epochs(connection, series)
@@ -61,33 +62,75 @@ def close_unmeasured(closing: Closing) -> None:
     for arm in arms:
         dates = {slot_date for name, slot_date in claimed if name == arm}
         for slot_date in schedule.unmeasured_slots(series.start_date, today=today, claimed=dates):
-            missed[slot_date].append(_unmeasured(closing, arm, slot_date=slot_date))
-    ended = RunEnd(closing.now, "missed", "no process ran on that day")
+            missed[slot_date].append(next_start(books, arm, slot_date=slot_date))
+    ended = RunEnd(books.clock.now(), "missed", "no process ran it before its UTC day ended")
     for slot_date, starts in sorted(missed.items()):
         epoch = epoch_on(known, slot_date).number
-        write.record_missed(closing.store, starts, end=ended, lease=closing.lease, epoch=epoch)
+        write.record_missed(books.store, starts, end=ended, lease=books.lease, epoch=epoch)
 
 
-def _unmeasured(closing: Closing, arm: str, *, slot_date: date) -> RunStart:
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An arm that is not asked in a slot, and how its run ends; `spent` where finding that out took calls."""
+
+    arm: str
+    slot_date: date
+    end: RunEnd
+    fingerprint: str | None = None
+    spent: bool = False
+
+
+def refuse_slot(books: Books, slot_date: date, *, reason: str) -> None:
+    """Close today's slot as refused for every arm that has not completed it."""
+    with books.store.read() as connection:
+        arms = [arm.name for arm in read.arms(connection, books.series.name)]
+    for arm in arms:
+        if not any(run.end and run.end.outcome == "completed" for run in slot_runs(books, arm, slot_date=slot_date)):
+            refuse_arm(books, Refused(arm, slot_date, RunEnd(books.clock.now(), "refused", reason)))
+
+
+def refuse_arm(books: Books, refused: Refused) -> tuple[Run, ...]:
+    """Store that an arm was not asked, and why; the same refusal twice in a row is one row, unless it took calls."""
+    arm, slot_date, end = refused.arm, refused.slot_date, refused.end
+    latest = slot_runs(books, arm, slot_date=slot_date)[-1:]
+    same = latest and latest[0].end and (latest[0].end.outcome, latest[0].end.reason) == (end.outcome, end.reason)
+    if same and not refused.spent:
+        return tuple(latest)
+    start = next_start(books, arm, slot_date=slot_date, fingerprint=refused.fingerprint)
+    with books.store.read() as connection:
+        epoch = epoch_on(epochs(connection, books.series), slot_date).number
+    stored = write.record_missed(books.store, [start], end=end, lease=books.lease, epoch=epoch)
+    return () if isinstance(stored, AlreadyClaimed) else stored
+
+
+def slot_runs(books: Books, arm: str, *, slot_date: date) -> list[Run]:
+    """Return the runs of one arm's slot by attempt."""
+    with books.store.read() as connection:
+        runs = read.runs(connection, books.series.name, first=slot_date, last=slot_date)
+    return [run for run in runs if run.start.arm == arm]
+
+
+def next_start(books: Books, arm: str, *, slot_date: date, fingerprint: str | None = None) -> RunStart:
+    """Return the start of an arm's next attempt at a slot."""
     return RunStart(
-        series=closing.series.name,
+        series=books.series.name,
         arm=arm,
         slot_date=slot_date,
-        attempt=1,
-        started_at=closing.now,
-        due_at=schedule.due_at(slot_date, closing.due_minute),
-        panel_digest=closing.series.panel_digest,
-        registration_digest=closing.series.registration_digest,
-        fingerprint=None,
+        attempt=1 + max((run.start.attempt for run in slot_runs(books, arm, slot_date=slot_date)), default=0),
+        started_at=books.clock.now(),
+        due_at=schedule.due_at(slot_date, books.due_minute),
+        panel_digest=books.series.panel_digest,
+        registration_digest=books.series.registration_digest,
+        fingerprint=fingerprint,
     )
 
 
-def mark_past(closing: Closing) -> None:
+def mark_past(books: Books) -> None:
     """Judge the past slots that no attempt completed; while its day lasts, a slot may still be completed."""
-    name, today = closing.series.name, utc_date(closing.now)
-    with closing.store.read() as connection:
+    name, today = books.series.name, utc_date(books.clock.now())
+    with books.store.read() as connection:
         decided = read.latest_verdict(connection, name)
-        first = closing.series.start_date
+        first = books.series.start_date
         if decided is not None:
             first = date.fromisoformat(str(decided.verdict.clauses["last"])) + timedelta(days=1)
         slots: dict[tuple[str, date], list[Run]] = defaultdict(list)
@@ -95,10 +138,10 @@ def mark_past(closing: Closing) -> None:
             slots[run.start.arm, run.start.slot_date].append(run)
     for runs in slots.values():
         if not any(run.end is not None and run.end.outcome == "completed" for run in runs):
-            mark_slot(closing, runs)
+            mark_slot(books, runs)
 
 
-def mark_slot(closing: Closing, runs: Sequence[Run]) -> str | None:
+def mark_slot(books: Books, runs: Sequence[Run]) -> str | None:
     """Mark every run of one arm's slot invalid where nearly nothing of the slot is a measurement; return the reason.
 
     Judged are the samples that count, whichever attempt they are from. A slot that asked nothing is not judged, and one
@@ -106,7 +149,7 @@ def mark_slot(closing: Closing, runs: Sequence[Run]) -> str | None:
     """
     start = runs[0].start
     span = Span(start.series, start.arm, start.slot_date, start.slot_date)
-    with closing.store.read() as connection:
+    with books.store.read() as connection:
         stored = samples.samples(connection, span, include_invalid=True)
         marked = invalid_runs(connection, [run.run_id for run in runs])
     reason = run_invalid_reason([sample.result for sample in stored]) if stored else None
@@ -114,5 +157,5 @@ def mark_slot(closing: Closing, runs: Sequence[Run]) -> str | None:
         return None
     note = f"{len(stored)} samples of {start.arm} on {start.slot_date}"
     for run in runs:
-        write.append_validity(closing.store, Invalid(reason, note, closing.now, run_id=run.run_id))
+        write.append_validity(books.store, Invalid(reason, note, books.clock.now(), run_id=run.run_id))
     return reason

@@ -24,7 +24,6 @@ from canaryd.store import read
 from canaryd.store.engine import Store
 from canaryd.store.lease import Lease, LeasePolicy, acquire_lease, release_lease
 from canaryd.store.process import is_alive, this_process
-from canaryd.store.rows import Series
 
 LEASE_POLICY = LeasePolicy(ttl=timedelta(seconds=90), is_alive=is_alive)
 
@@ -41,8 +40,8 @@ def frozen_panel(config: SeriesConfig) -> Panel:
     return panel
 
 
-def registered_series(config: SeriesConfig, panel: Panel, *, store: Store) -> Series:
-    """Return the stored series, whose panel, registration and arms must be those of the files.
+def require_as_registered(config: SeriesConfig, panel: Panel, *, store: Store) -> None:
+    """Refuse a project whose panel, registration or arms are not those of the stored series.
 
     Raises:
         MeasurementRefused: panel or registration differ from what was registered.
@@ -64,7 +63,6 @@ def registered_series(config: SeriesConfig, panel: Panel, *, store: Store) -> Se
         raise UsageError(
             f"series {config.name!r} was registered with the arms {names}; restore them, or register a new series"
         )
-    return series
 
 
 @contextmanager

@@ -99,7 +99,7 @@ def _result(transcript: Transcript, *, nonce: str, order: list[int]) -> JobResul
     if transcript.ended != "closed":
         return JobResult("timeout" if transcript.ended == "deadline" else "output_limit")
     said = frames[1] if len(frames) == 2 else {}
-    outcome, outputs = said.get("outcome"), said.get("outputs", [])
+    outcome, outputs = str(said.get("outcome")), said.get("outputs", [])
     if said.get("nonce") != nonce or outcome not in _OUTCOMES:
         return JobResult("protocol_error")
     if outcome != "returned":

@@ -76,7 +76,7 @@ def candidate_answer(request: dict[str, Any]) -> bytes:
         return b'{"outcome": "exception"}'
 
 
-def work(request: dict[str, Any], noise: int, results: int) -> None:
+def work(request: dict[str, Any], *, noise: int, results: int) -> None:
     """Run the candidate in this process, never to return; what it prints goes to `noise`, its answer to `results`."""
     own = os.getpid()
     os.setsid()
@@ -138,7 +138,7 @@ def main() -> None:
     noise, results = os.pipe(), os.pipe()
     worker = os.fork()
     if worker == 0:
-        work(request, noise[1], results[1])
+        work(request, noise=noise[1], results=results[1])
     os.close(noise[1])
     os.close(results[1])
     outcome = watch(worker, noise=noise[0], results=results[0], limits=request["limits"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
 from sqlalchemy import Connection, Select, and_, func, insert, or_, select
 
@@ -54,19 +55,6 @@ def reference_digests(connection: Connection, series: str, *, epoch: int) -> dic
     return {each.arm: each.fingerprint for each in rows}
 
 
-def refused_digest(connection: Connection, series: str, *, arm: str) -> str | None:
-    """Return the harness of an arm's latest run, where that run was refused."""
-    start, end = schema.run_start.c, schema.run_end.c
-    row = connection.execute(
-        select(start.fingerprint, end.outcome)
-        .outerjoin_from(schema.run_start, schema.run_end)
-        .where(start.series == series, start.arm == arm)
-        .order_by(start.slot_date.desc(), start.attempt.desc())
-        .limit(1)
-    ).one_or_none()
-    return row.fingerprint if row is not None and row.outcome == "refused" else None
-
-
 def keep_target(store: Store, recorded: Mapping[str, JsonValue], *, run_id: int, lease: Lease) -> None:
     """Store the recorded configuration of a run's target; raises Locked when the lease is lost."""
     with store.write() as connection:
@@ -74,29 +62,21 @@ def keep_target(store: Store, recorded: Mapping[str, JsonValue], *, run_id: int,
         connection.execute(insert(contract.run_target).values(run_id=run_id, recorded=dict(recorded)))
 
 
-def target_before(connection: Connection, series: str, *, arm: str, run_id: int) -> dict[str, JsonValue] | None:
-    """Return what was recorded of the target in the run of an arm before a given one, or None where nothing was."""
+def target_on(
+    connection: Connection, series: str, *, arm: str, last: date, before_run: int | None = None
+) -> dict[str, JsonValue] | None:
+    """Return what was recorded last of an arm's target up to a slot date (and before a run), None where nothing was."""
     start = schema.run_start.c
-    found: dict[str, JsonValue] | None = connection.scalar(
-        select(contract.run_target.c.recorded)
-        .join_from(contract.run_target, schema.run_start)
-        .where(start.series == series, start.arm == arm, start.run_id < run_id)
-        .order_by(start.run_id.desc())
-        .limit(1)
-    )
-    return found
-
-
-def target_on(connection: Connection, series: str, *, arm: str, last: date) -> dict[str, JsonValue] | None:
-    """Return what was recorded last of an arm's target up to a slot date, or None where nothing was."""
-    start = schema.run_start.c
-    found: dict[str, JsonValue] | None = connection.scalar(
+    query = (
         select(contract.run_target.c.recorded)
         .join_from(contract.run_target, schema.run_start)
         .where(start.series == series, start.arm == arm, start.slot_date <= last)
         .order_by(start.run_id.desc())
         .limit(1)
     )
+    if before_run is not None:
+        query = query.where(start.run_id < before_run)
+    found: dict[str, JsonValue] | None = connection.scalar(query)
     return found
 
 
@@ -108,37 +88,37 @@ def keep_usage(store: Store, spending: Spending, *, run_id: int, lease: Lease) -
         connection.execute(insert(contract.run_usage).values(run_id=run_id, **values))
 
 
-def spending(connection: Connection, series: str, *, first: date, last: date) -> dict[str, Spending]:
-    """Return by arm what the runs of a span of slots used up.
+def spending(connection: Connection, series: str, *, first: date, last: date) -> dict[tuple[str, date], Spending]:
+    """Return by arm and slot date what the runs of a span of slots used up.
 
     A run that never closed its account (its process died) counts by the samples that it stored.
     """
     start = schema.run_start.c
     span = and_(start.series == series, start.slot_date.between(first, last))
-    found: dict[str, Spending] = {}
+    found: dict[tuple[str, date], Spending] = {}
     for query in (_accounted(), _by_samples()):
-        for each in connection.execute(query.where(span).group_by(start.arm)):
-            known = found.get(each.arm, Spending())
-            found[each.arm] = Spending(
-                known.calls + each.calls,
-                known.input_tokens + each.input_tokens,
-                known.output_tokens + each.output_tokens,
+        for each in connection.execute(query.where(span).group_by(start.arm, start.slot_date)):
+            known = found.get((each.arm, each.slot_date), Spending())
+            found[each.arm, each.slot_date] = Spending(
+                known.calls + int(each.calls),
+                known.input_tokens + int(each.input_tokens),
+                known.output_tokens + int(each.output_tokens),
             )
     return found
 
 
-def _accounted() -> Select[tuple[str, int, int, int]]:
-    usage = contract.run_usage.c
+def _accounted() -> Select[Any]:
+    usage, start = contract.run_usage.c, schema.run_start.c
     sums = [func.sum(usage[name]).label(name) for name in Spending.__slots__]
-    return select(schema.run_start.c.arm, *sums).join_from(contract.run_usage, schema.run_start)
+    return select(start.arm, start.slot_date, *sums).join_from(contract.run_usage, schema.run_start)
 
 
-def _by_samples() -> Select[tuple[str, int, int, int]]:
-    sample, usage = schema.sample.c, contract.run_usage
+def _by_samples() -> Select[Any]:
+    sample, start, usage = schema.sample.c, schema.run_start.c, contract.run_usage
     sums = [func.coalesce(func.sum(sample[name]), 0).label(name) for name in Spending.__slots__]
     return (
-        select(schema.run_start.c.arm, *sums)
+        select(start.arm, start.slot_date, *sums)
         .join_from(schema.sample, schema.run_start)
-        .outerjoin(usage, usage.c.run_id == schema.run_start.c.run_id)
+        .outerjoin(usage, usage.c.run_id == start.run_id)
         .where(usage.c.run_id.is_(None))
     )

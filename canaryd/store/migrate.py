@@ -12,25 +12,31 @@ from sqlalchemy import URL, Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from canaryd.errors import StoreUnavailable
-from canaryd.store.engine import APPLICATION_ID, parse_url, postgres_engine, sqlite_engine
+from canaryd.store.backup import back_up
+from canaryd.store.engine import APPLICATION_ID, parse_url, postgres_engine, revision, sqlite_engine
+from canaryd.store.schema import REVISIONS
 
 
-def upgrade(url: str, *, to: str = "head") -> None:
+def upgrade(url: str, *, to: str = "head") -> Path | None:
     """Create the store at a URL, or bring it to a revision, in one transaction: all or nothing.
+
+    Return the copy that was made first of a SQLite store with rows in it; None if there was none to copy.
 
     Raises:
         StoreUnavailable: the database cannot be used, or migrated rows would break a foreign key; nothing is changed.
     """
-    _migrate(url, lambda config: command.upgrade(config, to))
+    return _migrate(url, lambda config: command.upgrade(config, to))
 
 
-def downgrade(url: str, *, to: str) -> None:
+def downgrade(url: str, *, to: str) -> Path | None:
     """Take the store at a URL back to an older revision (`base`: nothing left), in one transaction.
+
+    Return the copy that was made first of a SQLite store, as `upgrade`.
 
     Raises:
         StoreUnavailable: as `upgrade`.
     """
-    _migrate(url, lambda config: command.downgrade(config, to))
+    return _migrate(url, lambda config: command.downgrade(config, to))
 
 
 def migrations_dir() -> Path:
@@ -48,8 +54,9 @@ def alembic_config(connection: Connection | None = None) -> Config:
     return config
 
 
-def _migrate(url: str, step: Callable[[Config], None]) -> None:
+def _migrate(url: str, step: Callable[[Config], None]) -> Path | None:
     parsed = parse_url(url)
+    copy = _copy_first(parsed)
     engine = _engine(parsed)
     try:
         with engine.begin() as connection:
@@ -63,6 +70,18 @@ def _migrate(url: str, step: Callable[[Config], None]) -> None:
         raise StoreUnavailable(f"store {name} cannot be migrated: {str(error.orig).strip()}") from error
     finally:
         engine.dispose()
+    return copy
+
+
+def _copy_first(url: URL) -> Path | None:
+    """Copy a SQLite store beside itself, unless there is none or it has the newest schema already."""
+    found = revision(url)
+    if url.get_backend_name() != "sqlite" or found in {None, REVISIONS[-1]}:
+        return None
+    path = Path(str(url.database))
+    copy = path.with_name(f"{path.name}.{found}")
+    back_up(path, copy)
+    return copy
 
 
 def _engine(url: URL) -> Engine:

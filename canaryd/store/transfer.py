@@ -18,7 +18,8 @@ from sqlalchemy import Column, Connection, LargeBinary, Select, Table, func, ins
 from canaryd.errors import UsageError
 from canaryd.store import schema, texts
 from canaryd.store.engine import Store
-from canaryd.store.types import Day, UTCDateTime
+from canaryd.store.metadata import metadata
+from canaryd.store.types import AnyText, Day, UTCDateTime
 
 _FORMAT = "canaryd-export-1"
 #: What rows of the ledger refer to, by their kind.
@@ -29,7 +30,7 @@ _SHARED = frozenset({"panel", "panel_item", "fingerprint"})
 
 def export_tables() -> tuple[Table, ...]:
     """Return the tables of an export, parents before children, the ledger last."""
-    kept = [table for table in schema.metadata.sorted_tables if table not in {schema.lease, schema.ledger}]
+    kept = [table for table in metadata.sorted_tables if table not in {schema.lease, schema.ledger}]
     return (*kept, schema.ledger)
 
 
@@ -84,13 +85,18 @@ def _import_rows(connection: Connection, lines: Iterator[str], *, now: datetime)
                     f"line {number} counts {line['rows']} rows after {number - 2}; export the series again"
                 )
             return
-        table = tables.get(str(line.get("table")))
-        if table is None or not line["row"].keys() <= table.c.keys():
+        table, given = tables.get(str(line.get("table"))), line.get("row")
+        if table is None or not isinstance(given, dict) or not set(given) <= set(table.c.keys()):
             raise UsageError(
                 f"line {number} holds what this canaryd does not know; install the newer one that wrote it"
             )
-        row = {name: _value(table.c[name], value) for name, value in line["row"].items()}
-        _import_row(connection, table, row=row | ({"imported_at": now} if table is schema.series else {}), ids=ids)
+        try:
+            row = {name: _value(table.c[name], value) for name, value in given.items()}
+            _import_row(connection, table, row=row | ({"imported_at": now} if table is schema.series else {}), ids=ids)
+        except (ValueError, TypeError, KeyError) as error:
+            raise UsageError(
+                f"line {number} is no row of table {table.name} ({error}); export the series again"
+            ) from error
     raise UsageError(f"the export ends at line {number} without its last line; copy the whole file")
 
 
@@ -181,6 +187,6 @@ def _value(column: Column[Any], value: Any) -> Any:
         return datetime.fromisoformat(value)
     if isinstance(column.type, Day):
         return date.fromisoformat(value)
-    if isinstance(value, dict) and value.keys() == {"base64"}:
+    if isinstance(column.type, AnyText) and isinstance(value, dict):
         return base64.b64decode(value["base64"]).decode("utf-8", "surrogatepass")
     return value

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import date, datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Table, and_, insert, select
@@ -39,28 +40,33 @@ def register_series(store: Store, plan: Plan) -> None:
         UsageError: a series of that name exists.
     """
     with store.write() as connection:
-        if connection.scalar(select(schema.series.c.name).where(schema.series.c.name == plan.series)) is not None:
-            raise UsageError(
-                f"series {plan.series!r} is already registered in {store.name} and cannot change; "
-                "register the new plan under another name"
-            )
-        _add_panel(connection, plan)
-        connection.execute(
-            insert(schema.series).values(
-                name=plan.series,
-                registered_at=plan.registered_at,
-                start_date=plan.start_date,
-                seed=plan.seed,
-                panel_digest=plan.panel.digest,
-                registration_digest=plan.registration_digest,
-                registration=plan.registration,
-                simulation=plan.simulation,
-                imported_at=plan.imported_at,
-            )
-        )
-        for arm in plan.arms:
-            connection.execute(insert(schema.arm).values(_arm_values(plan.series, arm)))
-        ledger.extend(connection, plan.series, kind="series")
+        _register(connection, plan, into=store.name)
+
+
+def import_samples(store: Store, plan: Plan, samples: Sequence[Sample], *, at: datetime) -> None:
+    """Store a series that was measured elsewhere: one completed run for each arm and day, all or nothing.
+
+    Raises:
+        UsageError: a series of that name exists.
+        RowRefused: a sample is there twice, breaks a rule, or belongs to an arm that the plan does not name.
+        ValueError: the plan is not marked as imported, or its panel lacks an item.
+    """
+    if plan.imported_at is None:
+        raise ValueError(f"the plan of the imported series {plan.series!r} has no imported_at")
+    runs: dict[tuple[str, date], list[Sample]] = {}
+    for sample in samples:
+        runs.setdefault((sample.key.arm, sample.key.slot_date), []).append(sample)
+    panel_digest, registration_digest = plan.panel.digest, plan.registration_digest
+    with store.write() as connection:
+        _register(connection, plan, into=store.name)
+        for (arm, slot_date), content in sorted(runs.items(), key=lambda each: (each[0][1], each[0][0])):
+            start = RunStart(plan.series, arm, slot_date, 1, at, at, panel_digest, registration_digest, None)
+            # Nobody held a lease of it yet: the first holder's term is 1.
+            values = asdict(start) | {"epoch": 1, "term": 0}
+            run_id = _insert(connection, into=schema.run_start, values=values)
+            for sample in content:
+                _add_sample(connection, sample, run=values | {"run_id": run_id})
+            _close_run(connection, run_id, series=plan.series, end=RunEnd(at, "completed", "imported"))
 
 
 def claim_slot(
@@ -125,7 +131,7 @@ def end_run(store: Store, end: RunEnd, *, run_id: int, lease: Lease) -> None:
     with store.write() as connection:
         require_lease(connection, lease)
         _open_run(connection, run_id, lease=lease)
-        _close_run(connection, run_id, lease=lease, end=end)
+        _close_run(connection, run_id, series=lease.series, end=end)
 
 
 def append_validity(store: Store, note: Invalid) -> int:
@@ -189,7 +195,7 @@ def _claim(
                     connection, into=schema.run_start, values=asdict(start) | {"epoch": epoch, "term": lease.term}
                 )
                 if end is not None:
-                    _close_run(connection, run_id, lease=lease, end=end)
+                    _close_run(connection, run_id, series=lease.series, end=end)
                 runs.append(Run(run_id, start, end))
             return tuple(runs)
     except RowRefused:
@@ -222,9 +228,9 @@ def _open_run(connection: Connection, run_id: int, *, lease: Lease) -> RowMappin
     return run
 
 
-def _close_run(connection: Connection, run_id: int, *, lease: Lease, end: RunEnd) -> None:
+def _close_run(connection: Connection, run_id: int, *, series: str, end: RunEnd) -> None:
     connection.execute(insert(schema.run_end).values(run_id=run_id, **asdict(end)))
-    ledger.extend(connection, lease.series, kind="run", row_id=run_id)
+    ledger.extend(connection, series, kind="run", row_id=run_id)
 
 
 def _series_of(connection: Connection, note: Invalid) -> str:
@@ -235,7 +241,7 @@ def _series_of(connection: Connection, note: Invalid) -> str:
     return str(connection.execute(query).scalar_one())
 
 
-def _add_sample(connection: Connection, sample: Sample, *, run: RowMapping) -> int:
+def _add_sample(connection: Connection, sample: Sample, *, run: RowMapping | dict[str, Any]) -> int:
     key = sample.key
     if (key.series, key.arm, key.slot_date) != (run["series"], run["arm"], run["slot_date"]):
         raise ValueError(f"{key} is not a sample of run {run['run_id']}")
@@ -296,6 +302,31 @@ def _reply_values(reply: Reply | None) -> dict[str, Any]:
     if reply is None:
         return {}
     return {field: getattr(reply, field) for field in Reply.__slots__ if field != "text"}
+
+
+def _register(connection: Connection, plan: Plan, *, into: str) -> None:
+    if connection.scalar(select(schema.series.c.name).where(schema.series.c.name == plan.series)) is not None:
+        raise UsageError(
+            f"series {plan.series!r} is already registered in {into} and cannot change; "
+            "register the new plan under another name"
+        )
+    _add_panel(connection, plan)
+    connection.execute(
+        insert(schema.series).values(
+            name=plan.series,
+            registered_at=plan.registered_at,
+            start_date=plan.start_date,
+            seed=plan.seed,
+            panel_digest=plan.panel.digest,
+            registration_digest=plan.registration_digest,
+            registration=plan.registration,
+            simulation=plan.simulation,
+            imported_at=plan.imported_at,
+        )
+    )
+    for arm in plan.arms:
+        connection.execute(insert(schema.arm).values(_arm_values(plan.series, arm)))
+    ledger.extend(connection, plan.series, kind="series")
 
 
 def _add_panel(connection: Connection, plan: Plan) -> None:

@@ -168,7 +168,7 @@ def test_a_probe_that_goes_wrong_blocks_the_run(result: dict[str, Any]) -> None:
 def test_a_probe_without_a_sandbox_blocks_the_run(tmp_path: Path) -> None:
     with pytest.raises(MeasurementRefused, match="install the distribution's package bubblewrap"):
         sandbox.probe(backend=Bwrap(executable=str(tmp_path / "bwrap")), rng=random.Random(1))
-    with pytest.raises(MeasurementRefused, match="enable canaryd-sandbox.socket"):
+    with pytest.raises(MeasurementRefused, match=r"enable canaryd-sandbox\.socket"):
         sandbox.probe(backend=SystemdSocket(str(tmp_path / "s")), rng=random.Random(1))
     with pytest.raises(MeasurementRefused, match="scripted trouble"):
         sandbox.probe(backend=Scripted([]), rng=random.Random(1))
@@ -230,12 +230,12 @@ def test_a_program_of_a_megabyte_is_run() -> None:
 
 @real
 def test_no_descriptor_is_left_open() -> None:
-    before = set(os.listdir("/proc/self/fd"))
+    before = set(Path("/proc/self/fd").iterdir())
 
     for code in (SQUARE.code, "import os\nos._exit(1)", "x = "):
         sandbox.execute(Job(code, "f", ([1],)), backend=Bwrap(), rng=random.Random(1), limits=LIMITS)
 
-    assert set(os.listdir("/proc/self/fd")) == before
+    assert set(Path("/proc/self/fd").iterdir()) == before
 
 
 @pytest.fixture
@@ -319,3 +319,11 @@ def test_the_filter_refuses_what_it_says(machine: str, arch: int, calls: dict[st
 def test_an_unknown_machine_has_no_filter() -> None:
     assert seccomp.program("pdp11") is None
     assert seccomp.program(platform.machine()) is not None
+
+
+def test_bubblewrap_is_the_default_where_the_unit_has_no_socket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("canaryd.sandbox.backends.SOCKET", str(tmp_path / "none"))
+
+    assert sandbox.default() == Bwrap()

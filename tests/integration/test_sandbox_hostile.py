@@ -22,18 +22,21 @@ pytestmark = pytest.mark.skipif(
     shutil.which("bwrap") is None and not os.environ.get("CANARYD_REQUIRE_REAL"), reason="bubblewrap is not installed"
 )
 
-LIMITS = sandbox.Limits(cpu_s=1, wall_s=2, memory_bytes=256 * 1024 * 1024)
 SQUARES: list[JsonValue] = [{"args": [n], "returns": n * n} for n in range(2, 10)]
 
 
 @dataclass(frozen=True)
 class Hostile:
-    """A program and what it must end as. `answer` is what f() must return; None means that f squares its argument."""
+    """A program and what it must end as.
+
+    `answer` is what f() must return; None means that f squares its argument. `wall_s` is short for programs that wait.
+    """
 
     name: str
     ends: str
     code: str
     answer: JsonValue = None
+    wall_s: int = 10
 
 
 LIBC = "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"
@@ -73,9 +76,11 @@ PROGRAMS = (
         "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\ndef f(x):\n    while True:\n        pass\n",
     ),
     Hostile("spins in a regular expression", "timeout", "import re\ndef f(x):\n    re.match('(a+)+b', 'a' * 60)\n"),
-    Hostile("sleeps", "timeout", "import time\ndef f(x):\n    time.sleep(1000)\n"),
-    Hostile("waits for a sleeping child", "timeout", "import os\ndef f(x):\n    os.system('sleep 1000')\n"),
-    Hostile("stops itself", "timeout", "import os, signal\ndef f(x):\n    os.kill(os.getpid(), signal.SIGSTOP)\n"),
+    Hostile("sleeps", "timeout", "import time\ndef f(x):\n    time.sleep(1000)\n", wall_s=2),
+    Hostile("waits for a sleeping child", "timeout", "import os\ndef f(x):\n    os.system('sleep 1000')\n", wall_s=2),
+    Hostile(
+        "stops itself", "timeout", "import os, signal\ndef f(x):\n    os.kill(os.getpid(), signal.SIGSTOP)\n", wall_s=2
+    ),
     Hostile("one large allocation", "memory", "def f(x):\n    return bytearray(1 << 30)\n"),
     Hostile("a growing list", "memory", "def f(x):\n    a = [0]\n    while True:\n        a += a\n"),
     Hostile("returns 200 MB", "memory", "def f(x):\n    return 'x' * (200 << 20)\n"),
@@ -151,6 +156,7 @@ PROGRAMS = (
         "stops its parent",
         "timeout",
         "import os, signal\ndef f(x):\n    os.kill(os.getppid(), signal.SIGSTOP)\n    return x * x\n",
+        wall_s=2,
     ),
     Hostile(
         "leaves a daemon behind",
@@ -283,7 +289,8 @@ def judge(program: Hostile, *, port: int) -> tuple[str, float]:
     item = Item("i", family="f", cluster="c", prompt="", target={"solution": "-", "tests": tests}, grader=spec)
     job = graders.job(item, f"<answer>{program.code.replace('{port}', str(port))}</answer>")
     assert job is not None
-    result = sandbox.execute(job, backend=sandbox.Bwrap(), rng=random.Random(7), limits=LIMITS)
+    limits = sandbox.Limits(cpu_s=1, wall_s=program.wall_s, memory_bytes=256 * 1024 * 1024)
+    result = sandbox.execute(job, backend=sandbox.Bwrap(), rng=random.Random(7), limits=limits)
     graded = graders.grade(item, result)
     return graded.detail, graded.score
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, insert, text
 
 from canaryd.errors import StoreUnavailable
 from canaryd.records import Alarm
-from canaryd.store import read, samples
+from canaryd.store import read, samples, schema
 from canaryd.store.engine import Store, open_store, parse_url, revision
 from canaryd.store.lease import LeasePolicy, acquire_lease
 from canaryd.store.migrate import downgrade
@@ -143,6 +143,26 @@ def test_a_killed_server_connection_is_replaced(
         append_sample(store, study.sample(second, "a", 1.0), run_id=second.run_id, lease=lease)
         with store.read() as connection:
             assert read.runs(connection, "s") == (first, second)
+
+
+def test_a_connection_that_dies_in_a_transaction_stores_nothing_and_heals(
+    new_postgres_database: Callable[..., str], migrated_database: str, study: Any
+) -> None:
+    with open_store(new_postgres_database(migrated_database)) as store:
+        lease = study.register(store)
+        (run,) = study.claim(store, lease, study.start())
+        end = {"run_id": run.run_id, "ended_at": study.now, "outcome": "completed", "reason": ""}
+
+        def die() -> None:
+            with store.write() as connection:
+                connection.execute(insert(schema.run_end).values(end))
+                connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
+
+        with pytest.raises(StoreUnavailable, match="terminating connection"):
+            die()
+        append_sample(store, study.sample(run, "a", 1.0), run_id=run.run_id, lease=lease)
+        with store.read() as connection:
+            assert read.open_runs(connection, "s") == (run,)
 
 
 def test_a_full_disk_is_said_and_loses_nothing(migrated_file: Path, tmp_path: Path, study: Any) -> None:

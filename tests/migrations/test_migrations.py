@@ -19,6 +19,7 @@ from canaryd.errors import StoreUnavailable
 from canaryd.records import Alarm, RunEnd
 from canaryd.store import schema
 from canaryd.store.engine import Store, open_store, parse_url
+from canaryd.store.ledger import first_difference, head
 from canaryd.store.migrate import alembic_config, downgrade, migrations_dir, upgrade
 from canaryd.store.rows import Invalid
 from canaryd.store.write import append_alarm, append_samples, append_validity, end_run
@@ -104,6 +105,40 @@ def test_each_revision_goes_up_down_and_up(empty_store_url: str, revision: str) 
     downgrade(empty_store_url, to=before)
     upgrade(empty_store_url, to=revision)
     assert counts(empty_store_url) == tables
+
+
+@pytest.mark.parametrize("revision", schema.REVISIONS[1:])
+def test_each_upgrade_keeps_every_row_and_the_ledger(empty_store_url: str, study: Any, revision: str) -> None:
+    before = schema.REVISIONS[schema.REVISIONS.index(revision) - 1]
+    with open_store(empty_store_url, create=True) as store:
+        fill(store, study)
+        with store.read() as connection:
+            end = head(connection, "s")
+    downgrade(empty_store_url, to=before)
+    rows = counts(empty_store_url)
+    assert rows["sample"] == 1000
+    upgrade(empty_store_url, to=revision)
+    assert counts(empty_store_url).items() >= rows.items()
+    upgrade(empty_store_url)
+    with open_store(empty_store_url) as store, store.read() as connection:
+        assert first_difference(connection, "s") is None
+        assert head(connection, "s") == end
+
+
+def test_an_older_store_is_copied_before_it_is_upgraded(tmp_path: Path, study: Any) -> None:
+    path = tmp_path / "canaryd.db"
+    url = f"sqlite:///{path}"
+    assert upgrade(url) is None
+    with open_store(url) as store:
+        fill(store, study)
+    assert upgrade(url) is None
+    downgrade(url, to=schema.REVISIONS[0])
+    older = counts(url)
+    copy = upgrade(url)
+    assert copy == tmp_path / f"canaryd.db.{schema.REVISIONS[0]}"
+    assert counts(f"sqlite:///{copy}") == older
+    with pytest.raises(StoreUnavailable, match="run `canaryd db upgrade`"):
+        open_store(f"sqlite:///{copy}")
 
 
 def test_upgrading_a_current_store_changes_nothing(empty_store_url: str, study: Any) -> None:

@@ -6,7 +6,9 @@ import traceback
 
 import pytest
 
-from canaryd.providers.base import failure_kind
+from canaryd.providers import build_provider
+from canaryd.providers.base import Surroundings, failure_kind
+from canaryd.providers.secret import Secret
 from canaryd.records import TRANSPORT_FAILURES, Reply
 
 KEY = "sk-planted-0123456789abcdef"
@@ -51,3 +53,11 @@ def test_the_wire_request_is_stable_and_holds_the_prompt_but_no_key(wire, ask):
 def test_a_timeout_that_is_no_limit_is_refused(wire, timeout_s):
     with pytest.raises(Exception, match="no limit"):
         wire.provider("good", timeout_s=timeout_s)
+
+
+def test_a_withheld_address_stands_in_no_error(ask, outcome, make_arm):
+    arm = make_arm("bedrock", base_url="http://127.0.0.1:9", redact=True, options={"region": "eu-west-1"})
+    keys = Secret("AKIAPLANTED000000000:x", source="planted")
+    failure = outcome(build_provider(arm, Surroundings(env={}, secret=keys)), ask)
+    assert failure.kind == "connection"
+    assert "127.0.0.1" not in failure.detail

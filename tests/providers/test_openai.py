@@ -178,3 +178,21 @@ def test_responses_sends_its_own_names_and_reads_no_reasoning_as_text(wire_of, l
 def test_what_the_responses_api_does_not_have_is_refused(wire_of, changes):
     with pytest.raises(ConfigError, match="does not exist in the Responses API"):
         wire_of("openai_responses").provider("good", **changes)
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        ("openai_chat_stream", {"stream": True, "stream_options": {"include_usage": True}}),
+        ("openai_responses_stream", {"stream": True}),
+    ],
+)
+def test_a_stream_is_asked_for_where_it_is_wanted(wire_of, loopback, ask, outcome, name, asked):
+    reply = outcome(wire_of(name).provider("good"), ask)
+    assert asked.items() <= loopback.received[0].body.items()
+    assert (reply.text, reply.resolved_model, reply.reasoning_tokens) == ("<answer>42</answer>", "m-1-0513", 4)
+
+
+def test_stream_is_true_or_false(wire_of):
+    with pytest.raises(ConfigError, match=r"options\.stream is 'yes'"):
+        wire_of("openai_chat").provider("good", options={"stream": "yes"})

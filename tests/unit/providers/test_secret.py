@@ -75,5 +75,5 @@ def test_a_key_at_the_cut_leaves_no_part_of_itself(secret):
 def test_a_detail_is_one_short_line_without_the_panel(secret):
     prompt = "What is twenty plus twenty-two?"
     cleaned = redact(f"refused:\n\x1b[31m{prompt}\n" + "y" * 400, private=(prompt, "a"))
-    assert cleaned.startswith("refused: [31m[panel text] yyy")
+    assert cleaned.startswith("refused: [31m[private] yyy")
     assert len(cleaned) == 300

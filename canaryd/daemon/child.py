@@ -1,0 +1,121 @@
+"""The child process: one slot measured, or what is due decided; heavy imports and crashes stay in here.
+
+It reads its order from stdin and dies when stdin ends, reports signs of life on stdout, and logs on stderr. What it
+measures reaches its parent through the store alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import structlog
+
+from canaryd.config import Config, SeriesConfig, parse
+from canaryd.daemon.logs import configure_logs
+from canaryd.daemon.refusal import record_refusal
+from canaryd.daemon.worker import Order
+from canaryd.errors import EXIT_CRASH, EXIT_INTERRUPTED, CanarydError, CredentialsError
+from canaryd.providers.credentials import find_secret
+from canaryd.providers.secret import Secret
+
+Report = Callable[[Mapping[str, Any]], None]
+
+
+def main() -> int:
+    """Obey the order on stdin; return the exit code of the contract."""
+    order = Order.from_line(sys.stdin.buffer.readline())
+    report = _reporter()
+    config = parse(order.config_text, path=Path(order.config_path))
+    series = config.one_series(order.series)
+    configure_logs(
+        order.log_level, count=lambda level: report({"event": "log", "level": level}), secrets=_secrets(config, series)
+    )
+    sys.excepthook = _log_crash
+    threading.Thread(target=_die_with_parent, name="parent-watch", daemon=True).start()
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    report({"event": "started"})
+    return obey(order, config=config, series=series)
+
+
+def obey(order: Order, *, config: Config, series: SeriesConfig) -> int:
+    """Do the work of an order; what refuses it becomes a row, a log line and an exit code."""
+    from canaryd.daily import decide_due, measure_slot
+
+    log = structlog.get_logger("canaryd.child").bind(series=order.series)
+    try:
+        if order.work == "decide":
+            verdicts = decide_due(config, order.series)
+        else:
+            day = measure_slot(config, series, slot_date=order.date)
+            verdicts = day.verdicts
+            for run in day.runs:
+                assert run.end is not None
+                log.info("run ended", arm=run.start.arm, outcome=run.end.outcome, reason=run.end.reason)
+    except KeyboardInterrupt:
+        log.info("told to end", slot=order.slot_date)
+        return EXIT_INTERRUPTED
+    except CanarydError as error:
+        log.warning("not measured", work=order.work, slot=order.slot_date, reason=str(error))
+        if order.work == "measure":
+            record_refusal(error, config=config, series=order.series, slot_date=order.date)
+        return error.exit_code
+    for verdict in verdicts:
+        log.info(
+            "decided",
+            window=verdict.window_index,
+            verdict=verdict.kind,
+            direction=verdict.direction,
+            attribution=verdict.attribution,
+            reasons=list(verdict.reasons),
+        )
+    return 0
+
+
+def _reporter() -> Report:
+    """Return the way to the parent; from now on whatever else prints on stdout lands on stderr."""
+    pipe = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    lock = threading.Lock()
+
+    def report(event: Mapping[str, Any]) -> None:
+        with lock:
+            pipe.write(json.dumps(event) + "\n")
+
+    return report
+
+
+def _die_with_parent() -> None:
+    sys.stdin.buffer.read()
+    os._exit(EXIT_CRASH)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+def _log_crash(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+    structlog.get_logger("canaryd.child").critical("crashed", exc_info=(kind, error, trace))
+
+
+def _secrets(config: Config, series: SeriesConfig) -> list[Secret]:
+    found = []
+    for arm in series.arms:
+        if arm.credential is not None:
+            try:
+                found.append(find_secret(arm.credential, config.credentials, env=os.environ))
+            except CredentialsError:  # the run itself will say so
+                continue
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,192 @@
+"""One series in the daemon: its lease, its child, and what a tick makes of the slots that it owes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any, Literal
+
+import structlog
+
+from canaryd.config import Config, SeriesConfig
+from canaryd.daemon.worker import Order, Worker
+from canaryd.errors import CanarydError, Locked
+from canaryd.records import Run
+from canaryd.runner.closing import Closing, close_past
+from canaryd.runner.project import LEASE_POLICY
+from canaryd.schedule import Miss, Owing, Refuse, SlotPolicy, Start, Wait, due_at, due_slots
+from canaryd.store import read
+from canaryd.store.engine import Store
+from canaryd.store.lease import Lease, acquire_lease, release_lease, renew_lease
+from canaryd.store.process import this_process
+from canaryd.store.rows import Series
+from canaryd.windows import utc_date
+
+BACK_OFF = timedelta(minutes=15)
+#: A child may be silent for as long as one call may take, and this much longer.
+SILENCE_MARGIN_S = 120.0
+Work = Literal["measure", "decide"]
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The configuration that is in force, with the text it was read from."""
+
+    config: Config
+    text: str
+    log_level: str
+
+    def order(self, work: Work, *, series: str, slot_date: date) -> Order:
+        """Return the order for a child."""
+        return Order(work, series, slot_date.isoformat(), str(self.config.path), self.text, self.log_level)
+
+
+def slot_policy(config: Config) -> SlotPolicy:
+    """Return the schedule of a configuration as `due_slots` takes it."""
+    schedule = config.schedule
+    return SlotPolicy(schedule.due_minute, timedelta(hours=schedule.catch_up_hours), schedule.attempts, BACK_OFF)
+
+
+StartWorker = Callable[[Order], Worker]
+
+
+class Desk:
+    """The daemon's work on one series; every method is called from the scheduler's thread.
+
+    `state` is a line for a person; `changed` is set when a child has ended, so that the snapshot is taken anew.
+    """
+
+    def __init__(self, series: SeriesConfig, start_worker: StartWorker) -> None:
+        self.name = series.name
+        self.worker: Worker | None = None
+        self.state = "starting"
+        self.changed = False
+        self.next_at: datetime | None = None
+        self._lease: Lease | None = None
+        self._start_worker = start_worker
+        self._not_before: datetime | None = None
+        self._decided_on: date | None = None
+        self._log = structlog.get_logger("canaryd.daemon").bind(series=series.name)
+
+    @property
+    def is_holder(self) -> bool:
+        """Whether this daemon, or its child on its behalf, holds the series."""
+        return self._lease is not None or self.worker is not None
+
+    def tick(self, store: Store, loaded: Loaded, *, now: datetime, why_untrusted: str | None) -> None:
+        """Do what is to be done for the series now.
+
+        Raises:
+            StoreUnavailable: the store failed; the next tick tries again.
+        """
+        if self.worker is not None and not self._reap(self.worker, now):
+            self.state = self._progress(store)
+            return
+        with store.read() as connection:
+            known = {series.name: series for series in read.all_series(connection)}
+        if self.name not in known:
+            self._say("not registered; run `canaryd register`")
+            return
+        try:
+            self._hold(store, known[self.name], loaded=loaded, now=now)
+            if why_untrusted is None:
+                self._serve(store, known[self.name], loaded=loaded, now=now)
+            else:
+                self._say(f"blocked: clock_untrusted ({why_untrusted})")
+        except Locked as elsewhere:
+            self._lease = None
+            self._say(f"standby: {elsewhere}")
+
+    def _hold(self, store: Store, series: Series, *, loaded: Loaded, now: datetime) -> None:
+        if self._lease is not None:
+            self._lease = renew_lease(store, self._lease, now=now, policy=LEASE_POLICY)
+            return
+        self._lease = acquire_lease(store, self.name, holder=this_process(), now=now, policy=LEASE_POLICY)
+        self._close_past(store, series, loaded=loaded, now=now)
+
+    def _close_past(self, store: Store, series: Series, *, loaded: Loaded, now: datetime) -> None:
+        """Close what a dead process left open and the past slots that nobody ran."""
+        assert self._lease is not None
+        close_past(Closing(store, series, self._lease, now, loaded.config.schedule.due_minute))
+
+    def _serve(self, store: Store, series: Series, *, loaded: Loaded, now: datetime) -> None:
+        *misses, decision = self._owed(store, series, loaded=loaded, now=now)
+        today = utc_date(now)
+        if misses:
+            for miss in misses:
+                assert isinstance(miss, Miss)
+                self._log.warning("slot missed", slot=str(miss.slot_date), arms=list(miss.arms), reason=miss.reason)
+            self._close_past(store, series, loaded=loaded, now=now)
+            self.changed = True
+        if self._not_before is not None and now < self._not_before and isinstance(decision, Start):
+            decision = Wait(self._not_before)
+        self.next_at = _next_at(decision, policy=slot_policy(loaded.config))
+        if isinstance(decision, Start):
+            self._log.info("slot starts", slot=str(decision.slot_date), late_s=int(decision.late.total_seconds()))
+            self._begin(store, loaded.order("measure", series=self.name, slot_date=decision.slot_date), now=now)
+        elif self._decided_on != today and today >= series.start_date:
+            self._begin(store, loaded.order("decide", series=self.name, slot_date=today), now=now)
+        elif isinstance(decision, Refuse):
+            self._say(f"slot {decision.slot_date} is not measured: {decision.reason}")
+        elif self._not_before is None:
+            self._say(f"idle, next run {self.next_at:%Y-%m-%d %H:%MZ}")
+
+    def _owed(self, store: Store, series: Series, *, loaded: Loaded, now: datetime) -> tuple[Any, ...]:
+        with store.read() as connection:
+            arms = tuple(arm.name for arm in read.arms(connection, self.name))
+            runs: tuple[Run, ...] = read.runs(connection, self.name)
+        return due_slots(runs, now, owing=Owing(arms, series.start_date), policy=slot_policy(loaded.config))
+
+    def _begin(self, store: Store, order: Order, *, now: datetime) -> None:
+        """Hand the series over to a child; the lease goes with it."""
+        assert self._lease is not None
+        release_lease(store, self._lease, now=now)
+        self._lease = None
+        self.worker = self._start_worker(order)
+        self.state = f"{order.work} {order.slot_date}"
+
+    def _reap(self, worker: Worker, now: datetime) -> bool:
+        """Return whether the child has ended; what it came to decides when the next one may begin."""
+        code = worker.ended()
+        if code is None:
+            return False
+        self.worker, self.changed = None, True
+        order = worker.order
+        if code == 0:
+            self._not_before = None
+            self._decided_on = order.date
+        elif code != Locked.exit_code:
+            self._not_before = now + BACK_OFF
+            if order.work == "decide":
+                self._decided_on = order.date
+            self.state = f"the last child ended with {code}; again at {self._not_before:%H:%MZ}"
+            self._log.warning("child failed", work=order.work, slot=order.slot_date, code=code)
+        return True
+
+    def _progress(self, store: Store) -> str:
+        assert self.worker is not None
+        if self.worker.order.work == "decide":
+            return "deciding"
+        with store.read() as connection:
+            stored, planned = progress(connection, self.name)
+        return f"running {stored}/{planned}"
+
+    def stuck(self, series: SeriesConfig, retry_wait_s: float) -> bool:
+        """Return whether the child has been silent for longer than any call may take."""
+        longest = max(arm.timeout_s for arm in series.arms)
+        return self.worker is not None and self.worker.silent_s > longest + retry_wait_s + SILENCE_MARGIN_S
+
+    def give_up(self, store: Store | None, *, now: datetime) -> None:
+        """Let go of the series, so that another daemon may take it over at once."""
+        if store is not None and self._lease is not None:
+            try:
+                release_lease(store, self._lease, now=now)
+            except CanarydError as error:
+                self._log.warning("lease not released", reason=str(error))
+        self._lease = None
+
+    def _say(self, state: str) -> None:
+        if state != self.state:
+            self._log.info("state", state=state)
+        self.state = state

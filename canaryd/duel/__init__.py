@@ -1,0 +1,1 @@
+"""Two retrieval substrates on paired questions, judged by two judges of two families in both orders."""

@@ -1,0 +1,90 @@
+"""The fixture of paired questions and the anchors beside it, as JSON lines of schema v1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from canaryd.duel.jsonlines import LineError, parse_lines, refuse_unknown, require_clean, text_of
+from canaryd.duel.model import LABELS, WINNERS, Anchor, Question, Retrievals
+
+_KEYS = ("id", "family", "query", "expected_label", "expected_doc_id", "notes")
+_ANCHOR_KEYS = ("id", "query", "retrieval_a", "retrieval_b", "winner")
+
+
+def parse_fixture(data: bytes, *, source: str) -> tuple[Question, ...]:
+    """Return the questions of a fixture.
+
+    Raises:
+        ConfigError: a line is refused, or there is no question.
+    """
+    questions, complaints = _questions(data, source)
+    require_clean(complaints)
+    return tuple(questions)
+
+
+def lint_fixture(data: bytes, *, source: str) -> list[str]:
+    """Return every complaint about a fixture, `file:line: sentence` each; [] is a clean one."""
+    return _questions(data, source)[1]
+
+
+def parse_anchors(data: bytes, *, source: str) -> tuple[Anchor, ...]:
+    """Return the anchors of a file.
+
+    Raises:
+        ConfigError: a line is refused, or there is no anchor.
+    """
+    seen: set[str] = set()
+    anchors, complaints = parse_lines(data, lambda values: _anchor(values, seen), source=source)
+    require_clean(complaints or _empty(anchors, source))
+    return tuple(anchors)
+
+
+def _questions(data: bytes, source: str) -> tuple[list[Question], list[str]]:
+    seen: set[str] = set()
+    questions, complaints = parse_lines(data, lambda values: _question(values, seen), source=source)
+    return questions, complaints or _empty(questions, source)
+
+
+def _empty(found: Sequence[object], source: str) -> list[str]:
+    return [] if found else [f"{source}: holds nothing; write one JSON object on a line"]
+
+
+def _question(values: Mapping[str, Any], seen: set[str]) -> Question:
+    refuse_unknown(values, _KEYS)
+    question = Question(
+        id=_new_id(values, seen),
+        family=text_of(values, "family"),
+        query=text_of(values, "query"),
+        expected_label=text_of(values, "expected_label", allowed=LABELS) if "expected_label" in values else None,
+        expected_doc_id=text_of(values, "expected_doc_id") if "expected_doc_id" in values else None,
+        notes=text_of(values, "notes") if "notes" in values else None,
+    )
+    seen.add(question.id)
+    return question
+
+
+def _anchor(values: Mapping[str, Any], seen: set[str]) -> Anchor:
+    refuse_unknown(values, _ANCHOR_KEYS)
+    winner = text_of(values, "winner", allowed=WINNERS)
+    passages = []
+    for key in ("retrieval_a", "retrieval_b"):
+        passage = values.get(key)
+        if not isinstance(passage, str):
+            raise LineError(f"{key} is {passage!r}, but must be a text (an empty one where nothing was retrieved)")
+        passages.append(passage)
+    anchor = Anchor(
+        id=_new_id(values, seen),
+        query=text_of(values, "query"),
+        retrievals=Retrievals(*passages),
+        winner=next(known for known in WINNERS if known == winner),
+    )
+    seen.add(anchor.id)
+    return anchor
+
+
+def _new_id(values: Mapping[str, Any], seen: set[str]) -> str:
+    found = text_of(values, "id")
+    if found in seen:
+        raise LineError(f"the id {found!r} stands twice; an id is an identity, rename one")
+    return found

@@ -1,0 +1,1 @@
+"""What Prometheus sees: a snapshot of the store, rendered at scrape without touching the database."""

@@ -1,0 +1,90 @@
+"""Rendering: a snapshot as metric families, and the counters of the process itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from canaryd.metrics.catalogue import BY_NAME, FAILURE_REASONS, METRICS, PREFIX, REQUEST_BUCKETS_S
+from canaryd.metrics.values import Labels, Snapshot
+
+
+class SnapshotCollector(Collector):
+    """Yields the families of whatever snapshot is current; the database is never touched at a scrape."""
+
+    def __init__(self, current: Callable[[], Snapshot | None]) -> None:
+        self._current = current
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield one family per metric that the snapshot has values of."""
+        snapshot = self._current()
+        if snapshot is None:
+            return
+        for metric in METRICS:
+            if metric.source == "store" and metric.name in snapshot.values:
+                yield family(metric.name, snapshot.values[metric.name])
+        yield family("snapshot_timestamp_seconds", {(): snapshot.taken_s})
+        yield family("snapshot_duration_seconds", {(): snapshot.duration_s})
+
+    def describe(self) -> Iterable[Metric]:
+        """Yield nothing: what there is depends on the snapshot."""
+        return ()
+
+
+def family(name: str, values: Mapping[Labels, float]) -> Metric:
+    """Return a metric of the catalogue with its values."""
+    metric = BY_NAME[name]
+    make = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+    made = make(PREFIX + name, metric.text, labels=metric.labels)
+    for labels, value in values.items():
+        made.add_metric(labels, value)
+    return made
+
+
+class ProcessMetrics:
+    """What only the process knows; it starts anew with it, as counters may. Known label values start at 0."""
+
+    def __init__(self, registry: CollectorRegistry, *, arms: Sequence[tuple[str, str]]) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call] # the library leaves it untyped
+        self._registry = registry
+        self.requests = self._counter("provider_requests_total")
+        self.retries = self._counter("provider_retries_total")
+        self.request_failures = self._counter("provider_request_failures_total")
+        self.request_seconds = Histogram(
+            PREFIX + "provider_request_duration_seconds",
+            BY_NAME["provider_request_duration_seconds"].text,
+            BY_NAME["provider_request_duration_seconds"].labels,
+            buckets=REQUEST_BUCKETS_S,
+            registry=registry,
+        )
+        self.store_writes = self._counter("store_writes_total")
+        self.store_write_failures = self._counter("store_write_failures_total")
+        self.log_messages = self._counter("log_messages_total")
+        self.clock_jumps = self._counter("clock_jumps_total")
+        self.loaded_config = self._gauge("loaded_config_info")
+        self.last_tick = self._gauge("scheduler_last_tick_timestamp_seconds")
+        self.store_up = self._gauge("store_up")
+        self.schema_current = self._gauge("store_schema_current")
+        self.lease_held = self._gauge("lease_held")
+        self.reload_successful = self._gauge("config_last_reload_successful")
+        self.reloaded_at = self._gauge("config_last_reload_success_timestamp_seconds")
+        for series, arm in arms:
+            self.requests.labels(series, arm)
+            self.retries.labels(series, arm)
+            self.request_seconds.labels(series, arm)
+            self.lease_held.labels(series)
+            for reason in FAILURE_REASONS:
+                self.request_failures.labels(series, arm, reason)
+        for level in ("critical", "error", "warning", "info", "debug"):
+            self.log_messages.labels(level)
+
+    def _counter(self, name: str) -> Counter:
+        metric = BY_NAME[name]
+        return Counter(PREFIX + name, metric.text, metric.labels, registry=self._registry)
+
+    def _gauge(self, name: str) -> Gauge:
+        metric = BY_NAME[name]
+        return Gauge(PREFIX + name, metric.text, metric.labels, registry=self._registry)

@@ -1,0 +1,183 @@
+"""From the store to a snapshot: everything that is known of every configured series."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from canaryd import __version__
+from canaryd import prereg as registration
+from canaryd.metrics import queries
+from canaryd.metrics.catalogue import BLOCKED_REASONS, FAILURE_REASONS, STATES, TOKEN_KINDS
+from canaryd.metrics.values import Snapshot, Values
+from canaryd.metrics.windows import add_windows, last_day
+from canaryd.prereg import Prereg
+from canaryd.records import Alarm, Run
+from canaryd.schedule import DAY, Owing, SlotPolicy, Start, Wait, due_at, due_slots
+from canaryd.stats.watch_state import early_warning_state
+from canaryd.store import read
+from canaryd.store.engine import Store
+from canaryd.store.rows import Series, StoredArm
+from canaryd.windows import utc_date
+
+_MEASURED = frozenset({"completed", "incomplete", "config_error", "abandoned"})
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """One registered series with its registration, arms and runs."""
+
+    series: Series
+    prereg: Prereg
+    arms: tuple[StoredArm, ...]
+    runs: tuple[Run, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the series."""
+        return self.series.name
+
+
+def take_snapshot(store: Store, names: Sequence[str], *, policy: SlotPolicy, now: datetime) -> Snapshot:
+    """Return the values of the named series that are registered; `now` is what the schedule is judged by.
+
+    Raises:
+        StoreUnavailable: the store cannot be read.
+    """
+    began_s, values = time.monotonic(), Values()
+    with store.read() as connection:
+        values.add("build_info", 1, __version__, "unknown", platform.python_version())
+        values.add("store_size_bytes", queries.store_bytes(connection))
+        found = [series for series in read.all_series(connection) if series.name in names]
+        known = [_known(connection, series) for series in found]
+        for each in known:
+            _add_series(connection, values, known=each)
+            _add_states(connection, values, known=each)
+            add_windows(values, each.name, arms=each.arms, verdicts=read.verdicts(connection, each.name))
+            for arm in each.arms:
+                _add_arm(connection, values, known=each, arm=arm)
+            _add_schedule(values, each, policy=policy, now=now)
+        _add_totals(connection, values, known=known)
+    return Snapshot(values.by_metric, time.time(), time.monotonic() - began_s)
+
+
+def _known(connection: Connection, series: Series) -> Known:
+    protocol = registration.parse(read.registration(connection, series.name), source=f"registration of {series.name}")
+    return Known(series, protocol, read.arms(connection, series.name), read.runs(connection, series.name))
+
+
+def _add_series(connection: Connection, values: Values, *, known: Known) -> None:
+    series, rule = known.series, known.prereg.rule
+    panel = read.panel(connection, series.panel_digest)
+    sentinels = sum(item.sentinel for item in read.panel_items(connection, series.panel_digest))
+    values.add(
+        "series_info", 1, series.name, f"{panel.name} {panel.version}", series.registration_digest, series.panel_digest
+    )
+    values.add("series_created_timestamp_seconds", series.registered_at, series.name)
+    values.add("sentinels_excluded", sentinels, series.name)
+    values.add("rule_min_effect_ratio", rule.min_effect, series.name)
+    values.add("rule_confidence_ratio", rule.estimate.confidence, series.name)
+    values.add("rule_target_mde_ratio", known.prereg.target_mde, series.name)
+
+
+def _add_states(connection: Connection, values: Values, *, known: Known) -> None:
+    name = known.name
+    alarms = read.alarms(connection, name)
+    current = alarms[-1] if alarms else Alarm(name, "warming_up", known.series.registered_at, None)
+    values.add_state("alarm_state", current.state, name)
+    values.add("alarm_state_since_timestamp_seconds", current.since, name)
+    for state in STATES["alarm_state"]:
+        values.add("alarm_transitions_total", sum(alarm.state == state for alarm in alarms), name, state)
+    verdict = read.latest_verdict(connection, name)
+    decided_through = None if verdict is None else last_day(verdict.verdict.clauses)
+    for stream in known.prereg.early_warning.streams:
+        days = read.early_warnings(connection, name, stream=stream)
+        state = early_warning_state(days, decided_through=decided_through)
+        values.add_state("early_warning_state", state, name, stream)
+        if days:
+            values.add("early_warning_capital", days[-1].capital, name, stream)
+            values.add("early_warning_threshold", days[-1].threshold, name, stream)
+
+
+def _add_arm(connection: Connection, values: Values, *, known: Known, arm: StoredArm) -> None:
+    labels = (known.name, arm.name)
+    values.add("arm_info", 1, *labels, arm.role, arm.provider, arm.model)
+    success = read.latest_run(connection, known.name, arm=arm.name, outcome="completed")
+    values.add("run_last_success_timestamp_seconds", success.end.ended_at if success and success.end else 0, *labels)
+    mine = [run for run in known.runs if run.start.arm == arm.name and run.end is not None]
+    blocked = blocked_reason(mine[-1]) if mine else None
+    for reason in BLOCKED_REASONS:
+        values.add("run_blocked", reason == blocked, *labels, reason)
+    measured = [run for run in mine if run.end and run.end.outcome in _MEASURED]
+    last = measured[-1] if measured else None
+    values.add("run_last_completion_timestamp_seconds", last.end.ended_at if last and last.end else 0, *labels)
+    zero_pass = last is not None and "zero_pass_all" in queries.invalid_reasons(connection, last.run_id)
+    values.add("run_zero_pass", zero_pass, *labels)
+    if last is not None and last.end is not None:
+        values.add("run_last_duration_seconds", (last.end.ended_at - last.start.started_at).total_seconds(), *labels)
+        if last.start.fingerprint is not None:
+            values.add("harness_info", 1, *labels, last.start.fingerprint)
+        _add_slot(connection, values, run=last, requested=arm.model)
+
+
+def _add_slot(connection: Connection, values: Values, *, run: Run, requested: str) -> None:
+    series, arm, slot_date = run.start.series, run.start.arm, run.start.slot_date
+    figures = queries.slot_figures(connection, series, arm=arm, slot_date=slot_date)
+    values.add("run_samples", figures.samples, series, arm)
+    if figures.scored:
+        values.add("run_score_ratio", figures.score_total / figures.scored, series, arm)
+    for reason in FAILURE_REASONS:
+        values.add("run_failed_samples", figures.failures.get(reason, 0), series, arm, reason)
+    for kind in TOKEN_KINDS:
+        values.add("run_tokens_per_sample", figures.token_means[kind], series, arm, kind)
+    for resolved in queries.resolved_models(connection, series, arm=arm, slot_date=slot_date):
+        values.add("arm_resolved_info", 1, series, arm, requested, resolved.model, resolved.standing)
+
+
+def _add_schedule(values: Values, known: Known, *, policy: SlotPolicy, now: datetime) -> None:
+    owing = Owing([arm.name for arm in known.arms], max(known.series.start_date, utc_date(now)))
+    decision = due_slots(
+        [run for run in known.runs if run.start.slot_date >= owing.first], now, owing=owing, policy=policy
+    )
+    values.add("next_run_timestamp_seconds", _next_due(decision[-1], owing, policy=policy), known.name)
+    values.add("run_in_progress", any(run.end is None for run in known.runs), known.name)
+    firsts = [run for run in known.runs if run.start.attempt == 1 and run.start.fingerprint is not None]
+    if firsts:
+        late = firsts[-1].start.started_at - firsts[-1].start.due_at
+        values.add("schedule_lateness_seconds", max(0.0, late.total_seconds()), known.name)
+
+
+def _next_due(decision: object, owing: Owing, *, policy: SlotPolicy) -> datetime:
+    if isinstance(decision, Wait):
+        return decision.until
+    due_date = owing.first if isinstance(decision, Start) else owing.first + DAY
+    return due_at(due_date, policy.due_minute)
+
+
+def _add_totals(connection: Connection, values: Values, *, known: Sequence[Known]) -> None:
+    runs, totals = queries.run_counts(connection), queries.arm_totals(connection)
+    failures, missed = queries.failure_totals(connection), queries.missed_slots(connection)
+    for each in known:
+        values.add("slots_missed_total", missed.get(each.name, 0), each.name)
+        for arm in each.arms:
+            key = (each.name, arm.name)
+            total = totals.get(key, queries.ArmTotals(0, dict.fromkeys(TOKEN_KINDS, 0)))
+            values.add("runs_total", runs.get(key, 0), *key)
+            values.add("samples_total", total.samples, *key)
+            for reason in FAILURE_REASONS:
+                values.add("samples_failed_total", failures.get((*key, reason), 0), *key, reason)
+            for kind in TOKEN_KINDS:
+                values.add("tokens_total", total.tokens[kind], *key, kind)
+
+
+def blocked_reason(run: Run) -> str | None:
+    """Return the reason of the contract for which a run was refused, or None when it was not."""
+    if run.end is None or run.end.outcome != "refused":
+        return None
+    reason = run.end.reason.partition(":")[0]
+    return reason if reason in BLOCKED_REASONS else None

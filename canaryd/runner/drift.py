@@ -1,0 +1,59 @@
+"""Whether an arm's harness is still that of its baseline epoch, component by component."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from canaryd.delta import Delta
+from canaryd.fingerprint import Fingerprint, differences, unknown
+from canaryd.store import harness
+from canaryd.store.epochs import Epoch, deviations
+
+
+@dataclass(frozen=True, slots=True)
+class Harnesses:
+    """The harness of each arm in an epoch, and the digests that were accepted as equivalent to it."""
+
+    reference: Mapping[str, Fingerprint]
+    equivalent: Mapping[str, frozenset[str]]
+
+    def deltas(self, arm: str, now: Fingerprint) -> tuple[Delta, ...]:
+        """Return what differs from the epoch's harness (nothing before there is one) and was not accepted."""
+        reference = self.reference.get(arm)
+        if reference is None or now.digest in self.equivalent.get(arm, ()):
+            return ()
+        return differences(reference, now)
+
+    def unknown(self, arm: str, now: Fingerprint) -> tuple[str, ...]:
+        """Return the components that cannot be compared with the epoch's harness."""
+        reference = self.reference.get(arm)
+        return () if reference is None else unknown(reference, now)
+
+    def alike(self, arm: str, digests: Mapping[str, Fingerprint]) -> dict[str, str]:
+        """Return for each of the given digests the one it counts as: the epoch's own where nothing differs."""
+        reference = self.reference.get(arm)
+        if reference is None:
+            return {digest: digest for digest in digests}
+        return {
+            digest: digest if self.deltas(arm, fingerprint) else reference.digest
+            for digest, fingerprint in digests.items()
+        }
+
+
+def harnesses(connection: Connection, series: str, *, epoch: Epoch) -> Harnesses:
+    """Return the harnesses of an epoch: those of its first runs, else those that were accepted when it was opened."""
+    digests = dict(harness.reference_digests(connection, series, epoch=epoch.number))
+    if epoch.opened_by is not None:
+        accepted = epoch.opened_by.detail["harness"]
+        assert isinstance(accepted, dict)
+        digests = {**{arm: str(digest) for arm, digest in accepted.items()}, **digests}
+    known = harness.components(connection, set(digests.values()))
+    equivalent: dict[str, frozenset[str]] = {}
+    for note in deviations(connection, series, kind="equivalent"):
+        if note.detail["epoch"] == epoch.number:
+            arm = str(note.detail["arm"])
+            equivalent[arm] = equivalent.get(arm, frozenset()) | {str(note.detail["harness"])}
+    return Harnesses({arm: Fingerprint(known.get(digest, {})) for arm, digest in digests.items()}, equivalent)

@@ -1,0 +1,147 @@
+"""What is checked of every arm before its first item; an arm that fails is closed with the reason, the others run."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Literal
+
+from canaryd import graders, sandbox
+from canaryd.errors import MeasurementRefused
+from canaryd.fingerprint import Fingerprint
+from canaryd.records import CONFIG_FAILURES, Ask, Failure, Grade, GraderSpec, Item, RunOutcome
+from canaryd.runner.drift import harnesses
+from canaryd.runner.execute import Lane, answered
+from canaryd.runner.grading import needs_sandbox
+from canaryd.runner.harness import arm_fingerprint
+from canaryd.runner.slot import Slot
+from canaryd.runner.spending import budget_problem
+from canaryd.runner.validity import failure_of
+from canaryd.store import read
+
+Check = Literal["fingerprint", "clock", "budget", "sandbox", "canary"]
+REASONS: Mapping[Check, str] = {
+    "fingerprint": "harness_drift",
+    "clock": "clock_untrusted",
+    "budget": "budget",
+    "sandbox": "sandbox_unavailable",
+    "canary": "canary_failed",
+}
+#: A clock that shows an earlier year than that of this canaryd is wrong.
+BUILD_YEAR = 2026
+_CLOCK_SLACK = timedelta(hours=1)
+
+CANARY = Item(
+    item_id="pre-flight",
+    family=None,
+    cluster="pre-flight",
+    prompt="Reply with <answer>ok</answer> and nothing else.",
+    target="ok",
+    grader=GraderSpec("exact"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check found of one arm; `problem` is None when the arm passed, `outcome` is how its run then ends."""
+
+    check: Check
+    arm: str
+    problem: str | None = None
+    note: str = ""
+    outcome: RunOutcome = "refused"
+
+    @property
+    def reason(self) -> str:
+        """The reason that a run which is closed for this carries."""
+        return f"{REASONS[self.check]}: {self.problem}"
+
+
+@dataclass(slots=True)
+class Preflight:
+    """What was found of the arms of a slot, and the harness of each arm that has one."""
+
+    findings: list[Finding] = field(default_factory=list)
+    fingerprints: dict[str, Fingerprint] = field(default_factory=dict)
+    canary_grades: dict[str, Grade] = field(default_factory=dict)
+
+    def problem_of(self, arm: str) -> Finding | None:
+        """Return the first check that an arm did not pass, or None."""
+        return next((each for each in self.findings if each.arm == arm and each.problem is not None), None)
+
+
+async def preflight(
+    slot: Slot, lanes: Mapping[str, Lane], *, asks: Sequence[Ask], canary: bool = True, thorough: bool = False
+) -> Preflight:
+    """Check the given arms: sandbox, harness, clock and budget, and then one trivial task from end to end.
+
+    The task is only sent where nothing else stands against it, or where `thorough` asks for every check.
+    """
+    found = Preflight()
+    components, no_sandbox = await asyncio.to_thread(sandbox_state, slot)
+    for name, lane in lanes.items():
+        found.fingerprints[name] = arm_fingerprint(
+            lane.arm, slot.panel, provider=lane.provider, due_minute=slot.due_minute, sandbox=components
+        )
+        found.findings += [
+            Finding("sandbox", name, no_sandbox),
+            _fingerprint_finding(slot, name, now=found.fingerprints[name]),
+            Finding("clock", name, clock_problem(slot)),
+            Finding("budget", name, budget_problem(slot, asks, canaries=len(lanes) if canary else 0)),
+        ]
+    asked = [lane for name, lane in lanes.items() if canary and (thorough or found.problem_of(name) is None)]
+    async with asyncio.TaskGroup() as group:
+        for lane in asked:
+            group.create_task(_canary(slot, lane, found=found))
+    return found
+
+
+def sandbox_state(slot: Slot) -> tuple[Mapping[str, str], str | None]:
+    """Return the sandbox's components of the harness, and why it does not work; neither where no item needs it."""
+    if not needs_sandbox(slot.panel.items):
+        return {}, None
+    try:
+        result = sandbox.probe(backend=slot.backend, rng=random.SystemRandom())
+    except MeasurementRefused as error:
+        return {}, str(error)
+    return sandbox.components(result, backend=slot.backend), None
+
+
+def clock_problem(slot: Slot) -> str | None:
+    """Return why the clock cannot be trusted, or None."""
+    now = slot.clock.now()
+    if now.year < BUILD_YEAR:
+        return f"the clock says {now:%Y-%m-%d}, which is before this canaryd was made"
+    with slot.store.read() as connection:
+        newest = read.newest_sample_at(connection)
+    if newest is not None and now < newest - _CLOCK_SLACK:
+        return f"the clock says {now:%Y-%m-%d %H:%MZ}, but a sample was stored at {newest:%Y-%m-%d %H:%MZ}"
+    return None
+
+
+async def _canary(slot: Slot, lane: Lane, *, found: Preflight) -> None:
+    """Send the trivial task; a reply must arrive, hold something and get through the grader, and need not be right."""
+    name = lane.arm.name
+    ask = Ask(slot.series.name, name, slot.slot_date, CANARY.item_id, 0, slot.panel.system, CANARY.prompt)
+    answer, _ = await answered(ask, lane, retry=slot.retry, clock=slot.clock)
+    if not isinstance(answer, Failure):
+        failure = failure_of(answer, lane.arm)
+        if failure is not None and (failure.is_harness or not answer.text.strip()):
+            answer = failure
+    if isinstance(answer, Failure):
+        outcome: RunOutcome = "config_error" if answer.kind in CONFIG_FAILURES else "refused"
+        found.findings.append(Finding("canary", name, f"{answer.kind}: {answer.detail}", outcome=outcome))
+        return
+    found.canary_grades[name] = graders.grade(CANARY, answer.text)
+    found.findings.append(Finding("canary", name))
+
+
+def _fingerprint_finding(slot: Slot, arm: str, *, now: Fingerprint) -> Finding:
+    with slot.store.read() as connection:
+        known = harnesses(connection, slot.series.name, epoch=slot.epoch)
+    deltas, unknown = known.deltas(arm, now), known.unknown(arm, now)
+    note = f"cannot be compared, because withheld: {', '.join(unknown)}" if unknown else ""
+    return Finding("fingerprint", arm, "; ".join(map(str, deltas)) or None, note=note)

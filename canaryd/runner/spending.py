@@ -1,0 +1,64 @@
+"""What a series used up, what its next asks are foreseen to use, and whether its budget covers them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+
+from canaryd.records import Arm, Ask
+from canaryd.runner.budget import Amount, cost, price_on, shortfall, total
+from canaryd.runner.slot import Slot
+from canaryd.store.harness import Spending, spending
+
+_HISTORY = timedelta(days=7)
+
+
+def budget_problem(slot: Slot, asks: Sequence[Ask], *, canaries: int) -> str | None:
+    """Return why the budget does not cover asking all this, or None.
+
+    Tokens are foreseen from an arm's mean of the days before (at most a week of them); on its first day from
+    max_tokens, where that is set.
+    """
+    budget, today = slot.config.budget, slot.slot_date
+    for arm in slot.config.arms if budget.counts_money else ():
+        if _price_is_missing(slot, arm):
+            return f"no price of {arm.model!r} on {arm.provider!r} is in force on {today}"
+    month_start = today.replace(day=1)
+    with slot.store.read() as connection:
+        spent = spending(connection, slot.series.name, first=min(month_start, today - _HISTORY), last=today)
+    arms = {arm.name: arm for arm in slot.config.arms}
+    used = {key: _amount(slot, arms[key[0]], usage=usage, day=key[1]) for key, usage in spent.items()}
+    planned = [
+        _amount(slot, arm, usage=_foreseen(arm, asks, spent=spent, today=today), day=today) for arm in arms.values()
+    ]
+    return shortfall(
+        budget,
+        total([Amount(calls=canaries), *planned]),
+        day=total(amount for (_, day), amount in used.items() if day == today),
+        month=total(amount for (_, day), amount in used.items() if day >= month_start),
+    )
+
+
+def _price_is_missing(slot: Slot, arm: Arm) -> bool:
+    return price_on(slot.prices, provider=arm.provider, model=arm.model, day=slot.slot_date) is None
+
+
+def _amount(slot: Slot, arm: Arm, *, usage: Spending, day: date) -> Amount:
+    price = price_on(slot.prices, provider=arm.provider, model=arm.model, day=day)
+    money = cost(usage.input_tokens, usage.output_tokens, price=price) if price else 0.0
+    return Amount(usage.calls, usage.input_tokens + usage.output_tokens, money)
+
+
+def _foreseen(arm: Arm, asks: Sequence[Ask], *, spent: Mapping[tuple[str, date], Spending], today: date) -> Spending:
+    calls = sum(ask.arm == arm.name for ask in asks)
+    before = [usage for (name, day), usage in spent.items() if name == arm.name and today - _HISTORY <= day < today]
+    known = sum(usage.calls for usage in before)
+    if known:
+        share = calls / known
+        return Spending(
+            calls,
+            round(share * sum(usage.input_tokens for usage in before)),
+            round(share * sum(usage.output_tokens for usage in before)),
+        )
+    most = arm.params.get("max_tokens")
+    return Spending(calls, 0, calls * most if isinstance(most, int) else 0)
