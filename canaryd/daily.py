@@ -17,6 +17,7 @@ from canaryd.runner.clock import clock_of
 from canaryd.runner.closing import Books, Refused, close_past, mark_slot, next_start, refuse_arm, refuse_slot, slot_runs
 from canaryd.runner.execute import Execution, Lane, execute
 from canaryd.runner.grading import Grading
+from canaryd.runner.happened import record_happened
 from canaryd.runner.preflight import Preflight, preflight
 from canaryd.runner.project import LEASE_POLICY, held
 from canaryd.runner.record import Recorder
@@ -26,6 +27,7 @@ from canaryd.store.engine import open_store
 from canaryd.store.epochs import Deviation, add_deviation
 from canaryd.store.lease import renew_lease
 from canaryd.store.rows import AlreadyClaimed
+from canaryd.target_config import recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +180,9 @@ def claim(day: Day, checked: Preflight, *, lanes: Mapping[str, Lane]) -> tuple[R
             "another process; nothing was asked here, look at that one"
         )
     for run in claimed:
-        lanes[run.start.arm].run_id = run.run_id
+        lane = lanes[run.start.arm]
+        lane.run_id = run.run_id
+        harness.keep_target(slot.store, recorded(lane.arm), run_id=run.run_id, lease=books.lease)
     if not day.canary:
         said = "the slot was measured without the trivial task"
         note = Deviation(slot.series.name, "no_canary", slot.slot_date, said, {}, at=books.clock.now())
@@ -212,6 +216,7 @@ def end_run(day: Day, run: Run, *, lane: Lane) -> Run:
         ended = RunEnd(books.clock.now(), "completed")
         mark_slot(books, slot_runs(books, start.arm, slot_date=start.slot_date))
     harness.keep_usage(books.store, _spending(lane), run_id=run.run_id, lease=books.lease)
+    record_happened(books, lane.arm, slot_date=start.slot_date, run_id=run.run_id, canary=lane.canary)
     write.end_run(books.store, ended, run_id=run.run_id, lease=books.lease)
     return Run(run.run_id, start, ended)
 

@@ -6,6 +6,7 @@ says against the panel and the controls, before any data exist.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from canaryd.errors import ConfigError
 from canaryd.hashing import digest
 from canaryd.stats.params import EstimateParams, HeadroomParams, MdeParams, Mode, RuleParams, TokenParams
+from canaryd.stats.study_params import CalibrationParams, PositiveControl, SeenIn, ValidationParams
 from canaryd.stats.watch_params import Direction, EarlyWarningParams, SentinelParams, Stream
 from canaryd.tables import Table, parse_table
 
@@ -58,6 +60,8 @@ class Prereg:
     localisation_q: float
     early_warning: EarlyWarningParams
     sentinels: SentinelParams
+    calibration: CalibrationParams
+    validation: ValidationParams
     planning: Planning
     statement: Statement
 
@@ -97,6 +101,8 @@ def parse(data: bytes, *, source: str) -> Prereg:
         localisation_q=_only(root.table("localisation"), "q"),
         early_warning=_early_warning(root.table("early_warning"), params),
         sentinels=_sentinels(root.table("sentinels")),
+        calibration=_calibration(root.table("calibration")),
+        validation=_validation(root.table("validation")),
         planning=_planning(root.table("planning")),
         statement=_statement(root.table("statement")),
     )
@@ -230,7 +236,7 @@ def _headroom(table: Table) -> HeadroomParams:
 
 
 def _early_warning(table: Table, rule: RuleParams) -> EarlyWarningParams:
-    streams: list[Any] = table.take("streams", list, check=_streams)
+    streams: list[Any] = table.take("streams", list, check=_each_once(get_args(Stream)))
     thetas: list[Any] = table.take("thetas", list, check=_thetas)
     direction = table.take("direction", str, check=_one_of(*get_args(Direction)))
     params = EarlyWarningParams(
@@ -262,6 +268,49 @@ def _sentinels(table: Table) -> SentinelParams:
     )
     table.done()
     return params
+
+
+def _calibration(table: Table) -> CalibrationParams:
+    samples = table.take("screen_samples", int, check=_between(2, 1000))
+    keep_min = table.take("keep_min", float, check=_between(0, samples))
+    params = CalibrationParams(
+        screen_samples=samples,
+        keep_min=keep_min,
+        keep_max=table.take("keep_max", float, check=_between(keep_min, samples)),
+        confirm_samples=table.take("confirm_samples", int, check=_between(2, 1000)),
+    )
+    table.done()
+    return params
+
+
+def _validation(table: Table) -> ValidationParams:
+    streams: list[Any] = table.take("seen_in", list, check=_each_once(get_args(SeenIn)))
+    controls = table.tables("controls")
+    if not controls:
+        table.refuse("controls", "is required: name at least one change that the instrument must see")
+    params = ValidationParams(
+        samples=table.take("samples", int, check=_between(2, 1000)),
+        alpha=table.take("alpha", float, check=_fraction),
+        seen_in=tuple(cast("SeenIn", stream) for stream in streams),
+        controls=tuple(_positive_control(control) for control in controls),
+    )
+    table.done()
+    names = [control.name for control in params.controls]
+    if repeated := next((name for name in names if names.count(name) > 1), None):
+        table.refuse("controls", f"names two controls {repeated!r}; rename one")
+    return params
+
+
+def _positive_control(table: Table) -> PositiveControl:
+    control = PositiveControl(
+        name=table.take("name", str, check=_name),
+        arm=table.optional("arm", str),
+        model=table.optional("model", str),
+        params=table.table("params").rest(),
+        options=table.table("options").rest(),
+    )
+    table.done()
+    return control
 
 
 def _planning(table: Table) -> Planning:
@@ -298,6 +347,10 @@ def _only(table: Table, key: str) -> float:
     return value
 
 
+def _name(value: str) -> str | None:
+    return None if re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,62}", value) else "must be small letters, digits, - and _"
+
+
 def _one_of(*allowed: str) -> Callable[[str], str | None]:
     return lambda value: None if value in allowed else f"must be one of {', '.join(allowed)}"
 
@@ -318,10 +371,12 @@ def _confidence(value: float) -> str | None:
     return None if 0.5 <= value < 1 else "must be at least 0.5 and below 1 (99 % is 0.99)"
 
 
-def _streams(values: list[Any]) -> str | None:
-    known = get_args(Stream)
-    good = values and all(value in known and values.count(value) == 1 for value in values)
-    return None if good else f"must name each stream once, of {', '.join(get_args(Stream))}"
+def _each_once(known: tuple[Any, ...]) -> Callable[[list[Any]], str | None]:
+    def check(values: list[Any]) -> str | None:
+        good = values and all(value in known and values.count(value) == 1 for value in values)
+        return None if good else f"must name each stream once, of {', '.join(known)}"
+
+    return check
 
 
 def _thetas(values: list[Any]) -> str | None:

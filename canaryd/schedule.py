@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import TypeAlias
 
+from canaryd.config import Config
 from canaryd.records import Run, RunOutcome
 from canaryd.windows import utc_date
 
@@ -38,6 +39,12 @@ class SlotPolicy:
         """Return the first moment at which a slot is not started any more."""
         midnight = due_at(slot_date, 0) + DAY
         return min(midnight, due_at(slot_date, self.due_minute) + self.catch_up) - self.expected
+
+
+def policy_of(config: Config) -> SlotPolicy:
+    """Return the schedule of a configuration."""
+    schedule = config.schedule
+    return SlotPolicy(schedule.due_minute, timedelta(hours=schedule.catch_up_hours), schedule.attempts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +98,14 @@ def due_slots(runs: Sequence[Run], now: datetime, *, owing: Owing, policy: SlotP
     """
     today, by_date = utc_date(now), _by_date(runs)
     return (*_missed(by_date, owing, today=today), _today(by_date, now, owing=owing, policy=policy))
+
+
+def next_due(decision: Decision, now: datetime, *, owing: Owing, policy: SlotPolicy) -> datetime:
+    """Return when the next slot is due; it lies in the past while that slot is owed and not begun."""
+    if isinstance(decision, Wait):
+        return decision.until
+    today = max(utc_date(now), owing.first)
+    return due_at(today if isinstance(decision, Start) else today + DAY, policy.due_minute)
 
 
 def _today(by_date: Mapping[date, Sequence[Run]], now: datetime, *, owing: Owing, policy: SlotPolicy) -> Decision:

@@ -53,6 +53,19 @@ def _unprivileged() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
+def installed() -> Callable[..., str]:
+    """Return a function that finds the first of some programs that is installed, and skips where none is."""
+
+    def find(*names: str) -> str:
+        found = [path for path in map(shutil.which, names) if path]
+        if not found:
+            _unavailable(" or ".join(names))
+        return found[0]
+
+    return find
+
+
+@pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
     """Yield the URL of a maintenance database, whose user may create databases."""
     given = os.environ.get("CANARYD_TEST_PG_URL")

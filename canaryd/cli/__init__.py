@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import keyword
 import os
 import sys
 from typing import NoReturn
@@ -17,13 +18,28 @@ COMMANDS = {
     "init": ("canaryd.cli.project", "Write a working project into a new directory."),
     "demo": ("canaryd.demo.command", "Play 60 days with a drop on day 31, on this machine alone."),
     "panel": ("canaryd.cli.panel", "Generate, lint, freeze, verify, show and compare panels."),
+    "calibrate": ("canaryd.cli.calibrate", "Find the questions worth asking: screen, confirm, design, freeze."),
     "register": ("canaryd.cli.register", "Freeze the decision rule before the first day."),
     "simulate": ("canaryd.cli.simulate", "False alarms and detection delays of a registration, before you start."),
+    "validate": ("canaryd.cli.validate", "Show that the instrument sees a change, and none where there is none."),
     "run": ("canaryd.cli.measure", "Measure one slot of a series."),
+    "doctor": ("canaryd.cli.doctor", "Check everything a measurement needs, and say what to do."),
+    "deviation": ("canaryd.cli.deviation", "Note a deviation, or accept a harness that has drifted."),
+    "rebaseline": ("canaryd.cli.deviation", "Begin a new baseline without a drift."),
+    "ack": ("canaryd.cli.deviation", "Acknowledge a change that its epoch carried over."),
+    "sentinel": ("canaryd.cli.sentinel", "Take the baseline of the sentinels before day 1."),
     "status": ("canaryd.cli.reading", "Say what is known, from the store alone."),
     "check": ("canaryd.cli.reading", "Exit 0 no change, 1 changed, 2 could not be judged."),
+    "report": ("canaryd.cli.report", "Write the whole argument of a series: HTML, Markdown, pictures."),
     "compare": ("canaryd.cli.compare", "Compare two result files, each item with itself, without a store."),
-    "db": ("canaryd.cli.db", "Create and upgrade the store."),
+    "daemon": ("canaryd.cli.daemon", "Measure every series each day, decide, and serve metrics."),
+    "metrics": ("canaryd.cli.metrics", "Print the metrics of the store, or write a textfile."),
+    "duel": ("canaryd.cli.duel", "Compare two retrieval substrates by two judges, in both orders."),
+    "regrade": ("canaryd.cli.regrade", "Grade the stored replies again and list what comes out otherwise."),
+    "verify": ("canaryd.cli.verify", "Recompute every verdict from the raw rows and name what differs."),
+    "export": ("canaryd.cli.transfer", "Write a series out: JSON lines, CSV, Parquet or Inspect's .eval."),
+    "import": ("canaryd.cli.transfer", "Read a series in: an export, or what was measured elsewhere."),
+    "db": ("canaryd.cli.db", "Create, upgrade, check and back up the store."),
 }
 
 
@@ -39,7 +55,8 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(COMMANDS[cmd_name][0])
-        command = getattr(module, cmd_name)
+        # A command may be called as no Python function can (`import`).
+        command = getattr(module, f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name)
         assert isinstance(command, click.Command)
         return command
 

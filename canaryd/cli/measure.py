@@ -15,8 +15,9 @@ from canaryd.windows import utc_date
 @click.command()
 @click.option("--slot", default="today", metavar="DATE|today", help="The UTC date to measure; only today's can be.")
 @click.option("--series", "series_name", help="Which series, where there are several.")
+@click.option("--no-canary", is_flag=True, help="Leave out the trivial task before the first item; recorded.")
 @click.pass_obj
-def run(config_file: str | None, slot: str, series_name: str | None) -> None:
+def run(config_file: str | None, slot: str, series_name: str | None, no_canary: bool) -> None:
     """Measure one slot: ask every item of every arm, grade, store, and decide what is due.
 
     A slot that was cut off goes on where it stopped; one that is complete is left alone. Exits 69 when an arm could not
@@ -27,7 +28,7 @@ def run(config_file: str | None, slot: str, series_name: str | None) -> None:
     config = load_config(config_file)
     chosen = config.one_series(series_name)
     slot_date = _slot_date(slot, clock_of(config))
-    result = measure_slot(config, chosen, slot_date=slot_date)
+    result = measure_slot(config, chosen, slot_date=slot_date, canary=not no_canary)
     if not result.runs:
         click.echo(f"{chosen.name} {slot_date}: nothing is owed, every sample of the slot is measured")
     for each in result.runs:

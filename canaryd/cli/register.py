@@ -27,6 +27,7 @@ def register(config_file: str | None, series_name: str | None, start: str) -> No
     from canaryd.runner.project import frozen_panel
     from canaryd.runner.registering import register as store_registration
     from canaryd.store.engine import open_store
+    from canaryd.studies.registration_text import Subject, write_document
 
     config = load_config(config_file)
     chosen, clock = config.one_series(series_name), clock_of(config)
@@ -34,6 +35,8 @@ def register(config_file: str | None, series_name: str | None, start: str) -> No
     panel = frozen_panel(chosen)
     with open_store(config.store_url, create=True) as store:
         registered = store_registration(chosen, panel, store=store, now=clock.now(), start_date=start_date)
+        subject = Subject(chosen, panel, registered.prereg, start_date, registered.simulation)
+        path, document = write_document(subject, store=store, now=clock.now())
     for warning in registered.warnings:
         click.echo(f"warning: {warning}", err=True)
     rule = registered.prereg.rule
@@ -43,7 +46,11 @@ def register(config_file: str | None, series_name: str | None, start: str) -> No
     click.echo(f"  baseline     {rule.baseline_days} days, then windows of {rule.window_days} days")
     second = Grid(start_date, rule.baseline_days, rule.window_days).window(2)
     click.echo(f"  {_expected(registered.simulation)}")
+    if registered.sentinel_false_alarms is not None:
+        click.echo(f"  sentinels    {registered.sentinel_false_alarms:.2g} false alarms a year are expected of them")
     click.echo(f"  a change can be declared once {second.last} has ended")
+    commit = f", git commit {document.git_commit}" if document.git_commit else ""
+    click.echo(f"  to read      {path} {document.digest}{commit}")
 
 
 def _expected(simulation: Any) -> str:

@@ -13,25 +13,27 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import structlog
 
 from canaryd.config import Config, SeriesConfig, parse
+from canaryd.daemon.gate import Drained, Gate
 from canaryd.daemon.logs import configure_logs
-from canaryd.daemon.refusal import record_refusal
 from canaryd.daemon.worker import Order
-from canaryd.errors import EXIT_CRASH, EXIT_INTERRUPTED, CanarydError, CredentialsError
+from canaryd.daemon.writes import count_writes
+from canaryd.errors import EXIT_CRASH, CanarydError, CredentialsError
 from canaryd.providers.credentials import find_secret
 from canaryd.providers.secret import Secret
+from canaryd.runner.calls import call
 
+_STDIN = 0
 Report = Callable[[Mapping[str, Any]], None]
 
 
 def main() -> int:
     """Obey the order on stdin; return the exit code of the contract."""
-    order = Order.from_line(sys.stdin.buffer.readline())
+    order = Order.from_line(_order_line())
     report = _reporter()
     config = parse(order.config_text, path=Path(order.config_path))
     series = config.one_series(order.series)
@@ -40,10 +42,24 @@ def main() -> int:
     )
     sys.excepthook = _log_crash
     threading.Thread(target=_die_with_parent, name="parent-watch", daemon=True).start()
-    signal.signal(signal.SIGTERM, _interrupt)
+    gate = Gate(report)
+    call.set(gate.pass_through)
+    signal.signal(signal.SIGTERM, lambda _number, _frame: gate.close())
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    count_writes(report)
     report({"event": "started"})
     return obey(order, config=config, series=series)
+
+
+def _order_line() -> bytes:
+    """Return the first line of stdin, read without a buffer that another thread would have to share."""
+    line = b""
+    while not line.endswith(b"\n"):
+        part = os.read(_STDIN, 65536)
+        if not part:
+            sys.exit(EXIT_CRASH)
+        line += part
+    return line
 
 
 def obey(order: Order, *, config: Config, series: SeriesConfig) -> int:
@@ -60,13 +76,11 @@ def obey(order: Order, *, config: Config, series: SeriesConfig) -> int:
             for run in day.runs:
                 assert run.end is not None
                 log.info("run ended", arm=run.start.arm, outcome=run.end.outcome, reason=run.end.reason)
-    except KeyboardInterrupt:
-        log.info("told to end", slot=order.slot_date)
-        return EXIT_INTERRUPTED
+    except Drained as told:
+        log.info("told to end", slot=order.slot_date, reason=str(told))
+        return told.exit_code
     except CanarydError as error:
         log.warning("not measured", work=order.work, slot=order.slot_date, reason=str(error))
-        if order.work == "measure":
-            record_refusal(error, config=config, series=order.series, slot_date=order.date)
         return error.exit_code
     for verdict in verdicts:
         log.info(
@@ -94,16 +108,14 @@ def _reporter() -> Report:
 
 
 def _die_with_parent() -> None:
-    sys.stdin.buffer.read()
+    while os.read(_STDIN, 4096):
+        continue
     os._exit(EXIT_CRASH)
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    signal.raise_signal(signal.SIGINT)
-
-
-def _log_crash(kind: type[BaseException], error: BaseException, trace: Any) -> None:
-    structlog.get_logger("canaryd.child").critical("crashed", exc_info=(kind, error, trace))
+def _log_crash(*error: Any) -> None:
+    structlog.get_logger("canaryd.child").critical("crashed", exc_info=error)
+    os._exit(EXIT_CRASH)
 
 
 def _secrets(config: Config, series: SeriesConfig) -> list[Secret]:

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
-from typing import Any, Literal
+from datetime import date, datetime
+from typing import Literal
 
 import structlog
 
 from canaryd.config import Config, SeriesConfig
+from canaryd.daemon.progress import progress
 from canaryd.daemon.worker import Order, Worker
 from canaryd.errors import CanarydError, Locked
-from canaryd.records import Run
-from canaryd.runner.closing import Closing, close_past
+from canaryd.runner.clock import Clock
+from canaryd.runner.closing import Books, close_past
 from canaryd.runner.project import LEASE_POLICY
-from canaryd.schedule import Miss, Owing, Refuse, SlotPolicy, Start, Wait, due_at, due_slots
+from canaryd.schedule import Decision, Miss, Owing, Refuse, SlotPolicy, Start, Wait, due_slots, next_due, policy_of
 from canaryd.store import read
 from canaryd.store.engine import Store
-from canaryd.store.lease import Lease, acquire_lease, release_lease, renew_lease
-from canaryd.store.process import this_process
+from canaryd.store.lease import Lease, acquire_lease, hand_over, release_lease, renew_lease
+from canaryd.store.process import holder_of, this_process
 from canaryd.store.rows import Series
 from canaryd.windows import utc_date
 
-BACK_OFF = timedelta(minutes=15)
 #: A child may be silent for as long as one call may take, and this much longer.
 SILENCE_MARGIN_S = 120.0
 Work = Literal["measure", "decide"]
@@ -40,12 +40,6 @@ class Loaded:
     def order(self, work: Work, *, series: str, slot_date: date) -> Order:
         """Return the order for a child."""
         return Order(work, series, slot_date.isoformat(), str(self.config.path), self.text, self.log_level)
-
-
-def slot_policy(config: Config) -> SlotPolicy:
-    """Return the schedule of a configuration as `due_slots` takes it."""
-    schedule = config.schedule
-    return SlotPolicy(schedule.due_minute, timedelta(hours=schedule.catch_up_hours), schedule.attempts, BACK_OFF)
 
 
 StartWorker = Callable[[Order], Worker]
@@ -74,13 +68,14 @@ class Desk:
         """Whether this daemon, or its child on its behalf, holds the series."""
         return self._lease is not None or self.worker is not None
 
-    def tick(self, store: Store, loaded: Loaded, *, now: datetime, why_untrusted: str | None) -> None:
+    def tick(self, store: Store, loaded: Loaded, *, clock: Clock, why_untrusted: str | None) -> None:
         """Do what is to be done for the series now.
 
         Raises:
             StoreUnavailable: the store failed; the next tick tries again.
         """
-        if self.worker is not None and not self._reap(self.worker, now):
+        now = clock.now()
+        if self.worker is not None and not self._reap(self.worker, now + policy_of(loaded.config).back_off):
             self.state = self._progress(store)
             return
         with store.read() as connection:
@@ -89,79 +84,88 @@ class Desk:
             self._say("not registered; run `canaryd register`")
             return
         try:
-            self._hold(store, known[self.name], loaded=loaded, now=now)
+            self._hold(store, known[self.name], loaded=loaded, clock=clock)
             if why_untrusted is None:
-                self._serve(store, known[self.name], loaded=loaded, now=now)
+                self._serve(store, known[self.name], loaded=loaded, clock=clock)
             else:
                 self._say(f"blocked: clock_untrusted ({why_untrusted})")
         except Locked as elsewhere:
             self._lease = None
             self._say(f"standby: {elsewhere}")
 
-    def _hold(self, store: Store, series: Series, *, loaded: Loaded, now: datetime) -> None:
+    def _hold(self, store: Store, series: Series, *, loaded: Loaded, clock: Clock) -> None:
         if self._lease is not None:
-            self._lease = renew_lease(store, self._lease, now=now, policy=LEASE_POLICY)
+            self._lease = renew_lease(store, self._lease, now=clock.now(), policy=LEASE_POLICY)
             return
-        self._lease = acquire_lease(store, self.name, holder=this_process(), now=now, policy=LEASE_POLICY)
-        self._close_past(store, series, loaded=loaded, now=now)
+        self._lease = acquire_lease(store, self.name, holder=this_process(), now=clock.now(), policy=LEASE_POLICY)
+        self._close_past(store, series, loaded=loaded, clock=clock)
 
-    def _close_past(self, store: Store, series: Series, *, loaded: Loaded, now: datetime) -> None:
+    def _close_past(self, store: Store, series: Series, *, loaded: Loaded, clock: Clock) -> None:
         """Close what a dead process left open and the past slots that nobody ran."""
         assert self._lease is not None
-        close_past(Closing(store, series, self._lease, now, loaded.config.schedule.due_minute))
+        close_past(Books(store, series, self._lease, clock=clock, due_minute=loaded.config.schedule.due_minute))
 
-    def _serve(self, store: Store, series: Series, *, loaded: Loaded, now: datetime) -> None:
-        *misses, decision = self._owed(store, series, loaded=loaded, now=now)
-        today = utc_date(now)
+    def _serve(self, store: Store, series: Series, *, loaded: Loaded, clock: Clock) -> None:
+        now, policy = clock.now(), policy_of(loaded.config)
+        owing, (*misses, decision) = self._owed(store, series, now=now, policy=policy)
         if misses:
-            for miss in misses:
-                assert isinstance(miss, Miss)
-                self._log.warning("slot missed", slot=str(miss.slot_date), arms=list(miss.arms), reason=miss.reason)
-            self._close_past(store, series, loaded=loaded, now=now)
+            self._log_misses(misses)
+            self._close_past(store, series, loaded=loaded, clock=clock)
             self.changed = True
         if self._not_before is not None and now < self._not_before and isinstance(decision, Start):
             decision = Wait(self._not_before)
-        self.next_at = _next_at(decision, policy=slot_policy(loaded.config))
+        self.next_at = next_due(decision, now, owing=owing, policy=policy)
+        today = utc_date(now)
         if isinstance(decision, Start):
-            self._log.info("slot starts", slot=str(decision.slot_date), late_s=int(decision.late.total_seconds()))
-            self._begin(store, loaded.order("measure", series=self.name, slot_date=decision.slot_date), now=now)
+            self._log.info("slot starts", slot=str(today), late_s=int(decision.late.total_seconds()))
+            self._begin(store, loaded.order("measure", series=self.name, slot_date=today), now=now)
         elif self._decided_on != today and today >= series.start_date:
             self._begin(store, loaded.order("decide", series=self.name, slot_date=today), now=now)
         elif isinstance(decision, Refuse):
             self._say(f"slot {decision.slot_date} is not measured: {decision.reason}")
-        elif self._not_before is None:
+        else:
             self._say(f"idle, next run {self.next_at:%Y-%m-%d %H:%MZ}")
 
-    def _owed(self, store: Store, series: Series, *, loaded: Loaded, now: datetime) -> tuple[Any, ...]:
+    def _owed(
+        self, store: Store, series: Series, *, now: datetime, policy: SlotPolicy
+    ) -> tuple[Owing, tuple[Decision, ...]]:
         with store.read() as connection:
-            arms = tuple(arm.name for arm in read.arms(connection, self.name))
-            runs: tuple[Run, ...] = read.runs(connection, self.name)
-        return due_slots(runs, now, owing=Owing(arms, series.start_date), policy=slot_policy(loaded.config))
+            owing = Owing([arm.name for arm in read.arms(connection, self.name)], series.start_date)
+            runs = read.runs(connection, self.name)
+        return owing, due_slots(runs, now, owing=owing, policy=policy)
+
+    def _log_misses(self, misses: Sequence[Decision]) -> None:
+        for miss in misses:
+            if isinstance(miss, Miss):
+                self._log.warning("slot missed", slot=str(miss.slot_date), arms=list(miss.arms), reason=miss.reason)
 
     def _begin(self, store: Store, order: Order, *, now: datetime) -> None:
-        """Hand the series over to a child; the lease goes with it."""
+        """Hand the series over to a child, which gets its order once it is the holder."""
         assert self._lease is not None
-        release_lease(store, self._lease, now=now)
-        self._lease = None
-        self.worker = self._start_worker(order)
+        worker = self._start_worker(order)
+        try:
+            hand_over(store, self._lease, to=holder_of(worker.pid), now=now, policy=LEASE_POLICY)
+        except CanarydError:
+            worker.end(timeout_s=0)
+            raise
+        self.worker, self._lease = worker, None
+        worker.begin()
         self.state = f"{order.work} {order.slot_date}"
 
-    def _reap(self, worker: Worker, now: datetime) -> bool:
+    def _reap(self, worker: Worker, again_at: datetime) -> bool:
         """Return whether the child has ended; what it came to decides when the next one may begin."""
         code = worker.ended()
         if code is None:
             return False
         self.worker, self.changed = None, True
-        order = worker.order
-        if code == 0:
-            self._not_before = None
-            self._decided_on = order.date
-        elif code != Locked.exit_code:
-            self._not_before = now + BACK_OFF
-            if order.work == "decide":
-                self._decided_on = order.date
-            self.state = f"the last child ended with {code}; again at {self._not_before:%H:%MZ}"
-            self._log.warning("child failed", work=order.work, slot=order.slot_date, code=code)
+        if code == Locked.exit_code:
+            return True
+        if worker.order.work == "measure":
+            # A slot that is not complete is not tried again at once, whatever the reason was.
+            self._not_before = again_at
+        self._decided_on = worker.order.date
+        if code != 0:
+            self._log.warning("child failed", work=worker.order.work, slot=worker.order.slot_date, code=code)
         return True
 
     def _progress(self, store: Store) -> str:

@@ -1,4 +1,4 @@
-"""The gate that every provider call of a child goes through: it reports each call, and closes when the child must end."""
+"""The gate that every provider call of a child goes through: it reports each, and closes when the child must end."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from canaryd.errors import EXIT_INTERRUPTED, CanarydError
-from canaryd.providers.base import Provider, ProviderError, WireRequest
-from canaryd.records import Arm, Ask, Reply
+from canaryd.providers.base import Provider, ProviderError
+from canaryd.records import Ask, Reply
 
 #: How long an answer that landed last may take to reach the disk before the run is given up.
 _LANDING_S = 0.5
@@ -33,10 +33,6 @@ class Gate:
     def close(self) -> None:
         """Let no further call begin; safe to call from a signal handler."""
         self._is_closed = True
-
-    def watch(self, arm: Arm, provider: Provider) -> Provider:
-        """Return the provider of an arm behind this gate."""
-        return _Gated(self, arm, provider=provider)
 
     async def pass_through(self, ask: Ask, provider: Provider) -> Reply:
         """Ask through the gate.
@@ -65,28 +61,3 @@ class Gate:
         while self._in_flight:
             await asyncio.sleep(0.05)
         await asyncio.sleep(_LANDING_S)
-
-
-class _Gated:
-    """One arm's provider behind the gate."""
-
-    def __init__(self, gate: Gate, arm: Arm, *, provider: Provider) -> None:
-        self._gate = gate
-        self._arm = arm
-        self._provider = provider
-
-    async def ask(self, ask: Ask) -> Reply:
-        """Ask through the gate."""
-        return await self._gate.pass_through(ask, self._provider)
-
-    def wire_request(self, ask: Ask) -> WireRequest:
-        """Return the provider's wire request."""
-        return self._provider.wire_request(ask)
-
-    def tool_versions(self) -> Mapping[str, str]:
-        """Return the provider's tools."""
-        return self._provider.tool_versions()
-
-    async def aclose(self) -> None:
-        """Close the provider."""
-        await self._provider.aclose()

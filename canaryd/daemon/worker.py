@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any, Literal
@@ -65,12 +66,13 @@ class Worker:
         )
         self._reader = threading.Thread(target=self._read, name=f"child-{order.series}", daemon=True)
         self._reader.start()
+
+    def begin(self) -> None:
+        """Give the child its order; until then it waits."""
         assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(order.to_line())
+        with suppress(BrokenPipeError):  # a child that ended at once: its exit code says why
+            self._process.stdin.write(self.order.to_line())
             self._process.stdin.flush()
-        except BrokenPipeError:  # it ended at once; its exit code says why
-            pass
 
     @property
     def pid(self) -> int:
@@ -108,7 +110,8 @@ class Worker:
         self._reader.join(timeout=5)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.close()
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
         self._process.stdout.close()
 
     def _read(self) -> None:

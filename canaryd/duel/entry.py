@@ -1,6 +1,7 @@
 """The process of a Python entry point: queries come in as JSON lines, and each text goes out as one.
 
-It runs apart, so that a fault or an endless loop in it costs one query. What the function prints goes to standard error.
+It runs apart, so that a fault or an endless loop in it costs one query. What the function prints goes to
+standard error.
 """
 
 from __future__ import annotations

@@ -9,13 +9,14 @@ from typing import Literal, TypeAlias
 from canaryd.records import Arm
 
 Winner: TypeAlias = Literal["a", "b", "tie"]
+Side: TypeAlias = Literal["a", "b"]
 Ordering: TypeAlias = Literal["a_first", "b_first"]
 SubstrateKind: TypeAlias = Literal["http", "command", "python"]
 
 LABELS = ("correct", "partial", "incorrect", "abstained", "hallucinated")
 WINNERS: tuple[Winner, ...] = ("a", "b", "tie")
 ORDERINGS: tuple[Ordering, ...] = ("a_first", "b_first")
-SIDES: tuple[Literal["a", "b"], ...] = ("a", "b")
+SIDES: tuple[Side, ...] = ("a", "b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ class SubstrateFault:
 
     question_id: str
     family: str
-    side: Literal["a", "b"]
+    side: Side
     substrate_id: str
     reason: str
 

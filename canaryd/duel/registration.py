@@ -167,9 +167,8 @@ def _substrate(table: Table) -> SubstrateConfig:
             **shared,
         )
     elif kind == "command":
-        substrate = SubstrateConfig(
-            kind="command", target=tuple(table.take("command", list, check=_command_line)), **shared
-        )
+        words: list[Any] = table.take("command", list, check=_command_line)
+        substrate = SubstrateConfig(kind="command", target=tuple(words), **shared)
     else:
         substrate = SubstrateConfig(kind="python", target=(table.take("entry", str, check=_entry_point),), **shared)
     table.done()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -145,7 +146,9 @@ class PythonSubstrate:
             command = (sys.executable, "-m", "canaryd.duel.entry", self._config.target[0])
             self._process = await _start(command, folder=self._folder)
         process = self._process
-        assert process.stdin and process.stdout and process.stderr
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
         process.stdin.write(json.dumps(query).encode() + b"\n")
         try:
             await process.stdin.drain()
@@ -207,15 +210,9 @@ async def _start(command: Sequence[str], *, folder: Path) -> asyncio.subprocess.
 
 async def _end(process: asyncio.subprocess.Process) -> None:
     """End a process with everything it started; its session is its own."""
-    if process.returncode is None:
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        await process.wait()
-    transport = getattr(process, "_transport", None)
-    if transport is not None:
-        transport.close()
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
 
 
 def _last_line(err: bytes) -> str:

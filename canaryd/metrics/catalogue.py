@@ -80,6 +80,7 @@ series_info | series panel registration_digest panel_digest | A registered serie
 arm_info | series arm role provider model | An arm of a series as registered; always 1.
 arm_resolved_info | series arm requested_model resolved_model standing | Who answered in the latest run; always 1.
 harness_info | series arm fingerprint | The harness fingerprint of the latest measured run; always 1.
+ledger_info | series head | The head of the ledger of the series; always 1.
 alarm_state | series state | The state of the series; 1 for the current one.
 alarm_state_since_timestamp_seconds | series | When the current alarm state began.
 early_warning_state | series stream state | The state of an early-warning stream; 1 for the current one.
@@ -121,6 +122,8 @@ run_tokens_per_sample | series arm kind | Mean tokens of a sample of the latest 
 run_blocked | series arm reason | Whether the arm is not measured for this reason.
 run_in_progress | series | Whether a run of the series is open.
 run_zero_pass | series arm | Whether not one answer of the latest measured run passed.
+resolved_model_changed_timestamp_seconds | series arm | When another model than before was last reported.
+input_tokens_changed_timestamp_seconds | series arm | When the same items last took other input tokens.
 next_run_timestamp_seconds | series | When the next slot is due; it stays while that slot is owed.
 schedule_lateness_seconds | series | How late the latest measured slot was first started.
 store_size_bytes | | Size of the store.
@@ -131,6 +134,7 @@ runs_total | series arm | Runs that asked something.
 samples_total | series arm | Stored samples, failures included.
 samples_failed_total | series arm reason | Stored samples that are failures, by kind.
 tokens_total | series arm kind | Tokens that the stored samples reported.
+resolved_model_changes_total | series arm | Rolls of the reported model.
 slots_missed_total | series | Slots that no process ran.
 """
 _PROCESS_GAUGES = """
@@ -157,19 +161,11 @@ _PROCESS_HISTOGRAMS = """
 provider_request_duration_seconds | series arm | How long a call to the provider took.
 """
 _LATER: tuple[tuple[str, Kind, str], ...] = (
-    ("later: the ledger in every store", "gauge", "ledger_info | series head | The head of the ledger; always 1."),
     (
         "later: judged sentinels",
         "gauge",
         "sentinel_state | series state | The state of the sentinels; 1 for the current one.",
     ),
-    (
-        "later: events",
-        "gauge",
-        """resolved_model_changed_timestamp_seconds | series arm | When another model than before was reported.
-input_tokens_changed_timestamp_seconds | series arm | When the same items first took other input tokens.""",
-    ),
-    ("later: events", "counter", "resolved_model_changes_total | series arm | Rolls of the reported model."),
     (
         "later: budget",
         "gauge",

@@ -6,7 +6,7 @@ import platform
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 
 from sqlalchemy import Connection
 
@@ -18,10 +18,11 @@ from canaryd.metrics.values import Snapshot, Values
 from canaryd.metrics.windows import add_windows, last_day
 from canaryd.prereg import Prereg
 from canaryd.records import Alarm, Run
-from canaryd.schedule import DAY, Owing, SlotPolicy, Start, Wait, due_at, due_slots
+from canaryd.schedule import Owing, SlotPolicy, due_slots, next_due
 from canaryd.stats.watch_state import early_warning_state
-from canaryd.store import read
+from canaryd.store import ledger, read
 from canaryd.store.engine import Store
+from canaryd.store.events import events
 from canaryd.store.rows import Series, StoredArm
 from canaryd.windows import utc_date
 
@@ -61,6 +62,7 @@ def take_snapshot(store: Store, names: Sequence[str], *, policy: SlotPolicy, now
             add_windows(values, each.name, arms=each.arms, verdicts=read.verdicts(connection, each.name))
             for arm in each.arms:
                 _add_arm(connection, values, known=each, arm=arm)
+            _add_events(connection, values, known=each, today=utc_date(now))
             _add_schedule(values, each, policy=policy, now=now)
         _add_totals(connection, values, known=known)
     return Snapshot(values.by_metric, time.time(), time.monotonic() - began_s)
@@ -78,6 +80,9 @@ def _add_series(connection: Connection, values: Values, *, known: Known) -> None
     values.add(
         "series_info", 1, series.name, f"{panel.name} {panel.version}", series.registration_digest, series.panel_digest
     )
+    head = ledger.head(connection, series.name)
+    if head is not None:
+        values.add("ledger_info", 1, series.name, head.digest)
     values.add("series_created_timestamp_seconds", series.registered_at, series.name)
     values.add("sentinels_excluded", sentinels, series.name)
     values.add("rule_min_effect_ratio", rule.min_effect, series.name)
@@ -125,6 +130,17 @@ def _add_arm(connection: Connection, values: Values, *, known: Known, arm: Store
         _add_slot(connection, values, run=last, requested=arm.model)
 
 
+def _add_events(connection: Connection, values: Values, *, known: Known, today: date) -> None:
+    happened = events(connection, known.name, first=known.series.start_date, last=today)
+    for arm in known.arms:
+        mine = [event for event in happened if event.arm == arm.name]
+        rolls = [event.at for event in mine if event.kind == "model_roll"]
+        shifts = [event.at for event in mine if event.kind == "input_tokens"]
+        values.add("resolved_model_changes_total", len(rolls), known.name, arm.name)
+        values.add("resolved_model_changed_timestamp_seconds", max(rolls, default=None), known.name, arm.name)
+        values.add("input_tokens_changed_timestamp_seconds", max(shifts, default=None), known.name, arm.name)
+
+
 def _add_slot(connection: Connection, values: Values, *, run: Run, requested: str) -> None:
     series, arm, slot_date = run.start.series, run.start.arm, run.start.slot_date
     figures = queries.slot_figures(connection, series, arm=arm, slot_date=slot_date)
@@ -144,19 +160,12 @@ def _add_schedule(values: Values, known: Known, *, policy: SlotPolicy, now: date
     decision = due_slots(
         [run for run in known.runs if run.start.slot_date >= owing.first], now, owing=owing, policy=policy
     )
-    values.add("next_run_timestamp_seconds", _next_due(decision[-1], owing, policy=policy), known.name)
+    values.add("next_run_timestamp_seconds", next_due(decision[-1], now, owing=owing, policy=policy), known.name)
     values.add("run_in_progress", any(run.end is None for run in known.runs), known.name)
     firsts = [run for run in known.runs if run.start.attempt == 1 and run.start.fingerprint is not None]
     if firsts:
         late = firsts[-1].start.started_at - firsts[-1].start.due_at
         values.add("schedule_lateness_seconds", max(0.0, late.total_seconds()), known.name)
-
-
-def _next_due(decision: object, owing: Owing, *, policy: SlotPolicy) -> datetime:
-    if isinstance(decision, Wait):
-        return decision.until
-    due_date = owing.first if isinstance(decision, Start) else owing.first + DAY
-    return due_at(due_date, policy.due_minute)
 
 
 def _add_totals(connection: Connection, values: Values, *, known: Sequence[Known]) -> None:

@@ -1,4 +1,4 @@
-"""From stored verdicts and daily tallies to what a report shows; every number was computed before it came here."""
+"""What a report shows, read off the stored verdicts; every number of a verdict was computed before it came here."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
+from canaryd.prereg import Prereg
 from canaryd.records import EarlyWarningDay, Verdict
-from canaryd.store.rows import StoredArm, StoredVerdict
+from canaryd.report.accounting import ArmAccount
+from canaryd.report.where import Whereabouts
+from canaryd.store.epochs import Deviation
+from canaryd.store.ledger import Head
+from canaryd.store.rows import Series, StoredArm, StoredVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +27,11 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class WindowPoint:
-    """One decided window of one arm: its middle day, the delta and the relative change of tokens."""
+    """One decided window of one arm: its days, the delta and the relative change of tokens."""
 
-    middle: date
+    label: str
+    first: date
+    last: date
     delta: Interval | None
     tokens: Interval | None
 
@@ -50,19 +57,48 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class SeriesReport:
-    """One series as a report shows it; `min_effect` is a fraction."""
+    """One series as a report shows it; the tracked arm comes first.
 
-    name: str
+    `warnings` are the early warning's rows by stream, `where` is None before the first decided window.
+    """
+
     headline: str
-    min_effect: float
+    series: Series
+    prereg: Prereg
     arms: tuple[ArmCurve, ...]
+    verdicts: tuple[StoredVerdict, ...]
     events: tuple[Event, ...]
+    warnings: Mapping[str, Sequence[EarlyWarningDay]]
+    where: Whereabouts | None
+    accounts: tuple[ArmAccount, ...]
+    deviations: tuple[Deviation, ...]
+    coincidences: tuple[Event, ...]
+    ledger: Head | None
+
+    @property
+    def name(self) -> str:
+        """The name of the series."""
+        return self.series.name
+
+    @property
+    def interval(self) -> str:
+        """What every interval is called."""
+        return f"{100 * self.prereg.rule.estimate.confidence:g} % interval"
+
+    @property
+    def min_effect(self) -> float:
+        """The smallest delta that counts, as a fraction."""
+        return self.prereg.rule.min_effect
 
 
 def build_curve(arm: StoredArm, verdicts: Sequence[StoredVerdict], *, daily: Sequence[tuple[date, float]]) -> ArmCurve:
     """Return what is drawn of one arm of the decided windows."""
     clauses: list[Mapping[str, Any]] = [stored.verdict.clauses for stored in verdicts]
-    windows = [_point(arm, one) for one in clauses if arm.name in one["arms"]]
+    windows = [
+        _point(arm, one, label=window_label(stored.verdict))
+        for stored, one in zip(verdicts, clauses, strict=True)
+        if arm.name in one["arms"]
+    ]
     return ArmCurve(arm.name, arm.role, arm.model, daily, windows)
 
 
@@ -81,25 +117,32 @@ def build_events(
     return tuple(sorted(events, key=lambda event: event.day))
 
 
+def window_label(verdict: Verdict) -> str:
+    """Return what a window is called in a report; those of the first epoch go without the epoch's number."""
+    epoch = f" of epoch {verdict.epoch}" if verdict.epoch > 1 else ""
+    return f"window {verdict.window_index}{epoch}"
+
+
 def _events_of(verdict: Verdict) -> Iterator[Event]:
     clauses: Mapping[str, Any] = verdict.clauses
     known = date.fromisoformat(clauses["last"]) + timedelta(days=1)
     for arm, beside in clauses["arms"].items():
         tokens = beside["tokens"]
         if tokens["state"] in ("increase", "decrease"):
-            shift = f"token shift of {arm} in window {verdict.window_index}: {100 * tokens['change']:+.0f} %"
+            shift = f"token shift of {arm} in {window_label(verdict)}: {100 * tokens['change']:+.0f} %"
             yield Event(known, shift)
     if verdict.kind == "change":
         declared = "regression" if verdict.direction == "down" else "improvement"
-        yield Event(known, f"declared {declared} in window {verdict.window_index}, attribution: {verdict.attribution}")
+        yield Event(known, f"declared {declared} in {window_label(verdict)}, attribution: {verdict.attribution}")
 
 
-def _point(arm: StoredArm, clauses: Mapping[str, Any]) -> WindowPoint:
-    first, last = (date.fromisoformat(clauses[end]) for end in ("first", "last"))
+def _point(arm: StoredArm, clauses: Mapping[str, Any], *, label: str) -> WindowPoint:
     window = clauses["window"] if arm.role == "tracked" else clauses["controls"][arm.name]["window"]
     tokens = clauses["arms"][arm.name]["tokens"]
     return WindowPoint(
-        middle=first + (last - first) / 2,
+        label=label,
+        first=date.fromisoformat(clauses["first"]),
+        last=date.fromisoformat(clauses["last"]),
         delta=_interval(window["estimate"]["delta"], window["estimate"].get("ci")),
         tokens=_interval(tokens["change"], tokens["ci"]),
     )

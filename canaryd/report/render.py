@@ -1,89 +1,104 @@
-"""Writing the picture and the page of a series."""
+"""Reading a series into a report, and writing the report's files."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from datetime import date
-from html import escape
 from pathlib import Path
 
 from sqlalchemy import Connection
 
 from canaryd import prereg as registration
-from canaryd.report.build import SeriesReport, build_curve, build_events
+from canaryd.analysis.beside import event_text
+from canaryd.records import EarlyWarningDay
+from canaryd.report.accounting import read_accounts
+from canaryd.report.build import Event, SeriesReport, build_curve, build_events
+from canaryd.report.document import Document
+from canaryd.report.limits import accounting_section, limits_section, people_section, registration_section
+from canaryd.report.markdown import as_markdown
+from canaryd.report.page import as_page
+from canaryd.report.places import dates_section, places_section
 from canaryd.report.plots import series_svg
-from canaryd.store import read, samples
+from canaryd.report.verdicts import beside_section, curves_section, verdict_section
+from canaryd.report.where import read_where
+from canaryd.store import epochs, ledger, read, samples
 from canaryd.store.engine import Store
+from canaryd.store.events import events
 from canaryd.store.rows import Span
 
-_PAGE = """\
-<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>canaryd: {name}</title>
-<style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }}
-figure {{ margin: 0; background: #fff; border-radius: 6px; padding: .5rem; }}
-figure svg {{ width: 100%; height: auto; }}
-</style>
-<h1>{name}</h1>
-<p><strong>{headline}</strong></p>
-<figure role="img" aria-label="{label}">{svg}</figure>
-<h2>What happened, in the order in which it could be known</h2>
-<ul>
-{events}
-</ul>
-</html>
-"""
+_SECTIONS = (
+    verdict_section,
+    curves_section,
+    dates_section,
+    places_section,
+    beside_section,
+    limits_section,
+    people_section,
+    accounting_section,
+    registration_section,
+)
 
 
 def write_report(store: Store, series: str, *, headline: str, folder: Path) -> tuple[Path, Path]:
-    """Write the picture (SVG) and the page (HTML, one file, no network) of a series and return their paths.
+    """Write the report of a series and return the paths of its one picture (SVG) and its page (HTML, no network).
+
+    Beside them stand the same report as Markdown and the pictures that it shows.
 
     Raises:
         UsageError: the series is not registered.
     """
     with store.read() as connection:
         report = load_report(connection, series, headline=headline)
-    svg = series_svg(report)
+    document = build_document(report)
+    folder.mkdir(parents=True, exist_ok=True)
     picture, page = folder / f"{series}.svg", folder / f"{series}.html"
-    picture.write_bytes(svg)
-    page.write_text(page_html(report, svg))
+    picture.write_bytes(series_svg(report))
+    page.write_text(as_page(document), encoding="utf-8")
+    (folder / f"{series}.md").write_text(as_markdown(document, prefix=series), encoding="utf-8")
+    for part in document.pictures:
+        (folder / f"{series}-{part.name}.svg").write_bytes(part.svg)
     return picture, page
 
 
+def build_document(report: SeriesReport) -> Document:
+    """Return the report as a document, in the order in which a reader asks."""
+    return Document(f"canaryd: {report.name}", report.headline, [section(report) for section in _SECTIONS])
+
+
 def load_report(connection: Connection, series: str, *, headline: str) -> SeriesReport:
-    """Return what the report of a series shows, from its stored rows."""
+    """Return what the report of a series shows, from its stored rows.
+
+    Raises:
+        UsageError: the series is not registered.
+    """
     stored = read.series(connection, series)
     protocol = registration.parse(read.registration(connection, series), source=f"registration of {series}")
     verdicts = read.verdicts(connection, series)
     arms = [arm for arm in read.arms(connection, series) if arm.role != "replica"]
-    streams = protocol.early_warning.streams
+    spans = [Span(series, arm.name, stored.start_date, date.max) for arm in arms]
+    warnings: dict[str, Sequence[EarlyWarningDay]] = {
+        stream: read.early_warnings(connection, series, stream=stream) for stream in protocol.early_warning.streams
+    }
     return SeriesReport(
-        name=series,
         headline=headline,
-        min_effect=protocol.rule.min_effect,
+        series=stored,
+        prereg=protocol,
         arms=tuple(
-            build_curve(
-                arm, verdicts, daily=_daily_means(connection, Span(series, arm.name, stored.start_date, date.max))
-            )
-            for arm in arms
+            build_curve(arm, verdicts, daily=_daily_means(connection, span))
+            for arm, span in zip(arms, spans, strict=True)
         ),
-        events=build_events(verdicts, {name: read.early_warnings(connection, series, stream=name) for name in streams}),
-    )
-
-
-def page_html(report: SeriesReport, svg: bytes) -> str:
-    """Return the page of a report around its picture."""
-    return _PAGE.format(
-        name=escape(report.name),
-        headline=escape(report.headline),
-        label=escape(f"Daily scores, windowed changes and token changes of {report.name}. {report.headline}"),
-        svg=svg.decode().partition("?>")[2].partition(">")[2].strip(),
-        events="\n".join(f"<li>{event.day}: {escape(event.sentence)}</li>" for event in report.events)
-        or "<li>nothing was declared, and no early warning was given</li>",
+        verdicts=verdicts,
+        events=build_events(verdicts, warnings),
+        warnings=warnings,
+        where=read_where(connection, series, verdicts),
+        accounts=read_accounts(connection, stored),
+        deviations=epochs.deviations(connection, series),
+        coincidences=tuple(
+            Event(one.slot_date, event_text(one))
+            for one in events(connection, series, first=stored.start_date, last=date.max)
+        ),
+        ledger=ledger.head(connection, series),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -39,6 +38,8 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
+        import asyncio
+
         await asyncio.sleep(seconds)
 
 
@@ -58,6 +59,8 @@ class FrozenClock:
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
+        import asyncio
+
         await asyncio.sleep(seconds)
 
 

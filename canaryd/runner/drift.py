@@ -32,15 +32,10 @@ class Harnesses:
         reference = self.reference.get(arm)
         return () if reference is None else unknown(reference, now)
 
-    def alike(self, arm: str, digests: Mapping[str, Fingerprint]) -> dict[str, str]:
-        """Return for each of the given digests the one it counts as: the epoch's own where nothing differs."""
+    def counts_as(self, arm: str, now: Fingerprint) -> str:
+        """Return the digest that a harness counts as: the epoch's own where nothing differs."""
         reference = self.reference.get(arm)
-        if reference is None:
-            return {digest: digest for digest in digests}
-        return {
-            digest: digest if self.deltas(arm, fingerprint) else reference.digest
-            for digest, fingerprint in digests.items()
-        }
+        return now.digest if reference is None or self.deltas(arm, now) else reference.digest
 
 
 def harnesses(connection: Connection, series: str, *, epoch: Epoch) -> Harnesses:
@@ -56,4 +51,5 @@ def harnesses(connection: Connection, series: str, *, epoch: Epoch) -> Harnesses
         if note.detail["epoch"] == epoch.number:
             arm = str(note.detail["arm"])
             equivalent[arm] = equivalent.get(arm, frozenset()) | {str(note.detail["harness"])}
-    return Harnesses({arm: Fingerprint(known.get(digest, {})) for arm, digest in digests.items()}, equivalent)
+    reference = {arm: Fingerprint(known[digest]) for arm, digest in digests.items() if digest in known}
+    return Harnesses(reference, equivalent)

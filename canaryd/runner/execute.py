@@ -13,6 +13,7 @@ from canaryd.config import Retry
 from canaryd.errors import CanarydError
 from canaryd.providers.base import Provider, ProviderError
 from canaryd.records import CONFIG_FAILURES, Arm, Ask, Failure, Grade, Reply, Sample
+from canaryd.runner.calls import call
 from canaryd.runner.clock import Clock
 from canaryd.runner.plan import key_of
 from canaryd.runner.retry import Spent, jitter_of, wait_s
@@ -45,13 +46,17 @@ class Usage:
 
 @dataclass(slots=True)
 class Lane:
-    """One arm while it is being asked: its provider, its run once it is claimed, what it cost and what stops it."""
+    """One arm while it is being asked: its provider, its run once it is claimed, what it cost and what stops it.
+
+    `canary` is the grade of the trivial task before the first item, where it was asked.
+    """
 
     arm: Arm
     provider: Provider
     run_id: int = 0
     usage: Usage = field(default_factory=Usage)
     results: list[Grade | Failure] = field(default_factory=list)
+    canary: Grade | None = None
     config_error: Failure | None = None
     out_of_time: bool = False
     next_start_s: float = 0.0
@@ -163,7 +168,7 @@ async def answered(ask: Ask, lane: Lane, *, retry: Retry, clock: Clock) -> tuple
     while True:
         calls += 1
         try:
-            reply = await lane.provider.ask(ask)
+            reply = await call.get()(ask, lane.provider)
         except ProviderError as error:
             lane.usage.add(error)
             spent = Spent(calls, waited_s)

@@ -12,7 +12,7 @@ from typing import Literal
 from canaryd import graders, sandbox
 from canaryd.errors import MeasurementRefused
 from canaryd.fingerprint import Fingerprint
-from canaryd.records import CONFIG_FAILURES, Ask, Failure, Grade, GraderSpec, Item, RunOutcome
+from canaryd.records import CONFIG_FAILURES, Ask, Failure, GraderSpec, Item, RunOutcome
 from canaryd.runner.drift import harnesses
 from canaryd.runner.execute import Lane, answered
 from canaryd.runner.grading import needs_sandbox
@@ -29,6 +29,14 @@ REASONS: Mapping[Check, str] = {
     "budget": "budget",
     "sandbox": "sandbox_unavailable",
     "canary": "canary_failed",
+}
+#: What to do about a check that failed.
+CURES: Mapping[Check, str] = {
+    "fingerprint": "restore what differs, or begin a new baseline with `canaryd deviation accept --reason`",
+    "clock": "set the machine's clock (a time service keeps it right), then run again",
+    "budget": "raise the limit or add the price in the configuration, or wait for the next day or month",
+    "sandbox": "install bubblewrap and allow user namespaces, or measure a panel without items of code",
+    "canary": "check key, model name, base_url and the provider's own status page, then run again",
 }
 #: A clock that shows an earlier year than that of this canaryd is wrong.
 BUILD_YEAR = 2026
@@ -62,11 +70,10 @@ class Finding:
 
 @dataclass(slots=True)
 class Preflight:
-    """What was found of the arms of a slot, and the harness of each arm that has one."""
+    """What was found of the arms of a slot, and the harness of each."""
 
     findings: list[Finding] = field(default_factory=list)
     fingerprints: dict[str, Fingerprint] = field(default_factory=dict)
-    canary_grades: dict[str, Grade] = field(default_factory=dict)
 
     def problem_of(self, arm: str) -> Finding | None:
         """Return the first check that an arm did not pass, or None."""
@@ -82,10 +89,8 @@ async def preflight(
     """
     found = Preflight()
     components, no_sandbox = await asyncio.to_thread(sandbox_state, slot)
-    for name, lane in lanes.items():
-        found.fingerprints[name] = arm_fingerprint(
-            lane.arm, slot.panel, provider=lane.provider, due_minute=slot.due_minute, sandbox=components
-        )
+    found.fingerprints = _fingerprints(slot, lanes, sandbox=components)
+    for name in lanes:
         found.findings += [
             Finding("sandbox", name, no_sandbox),
             _fingerprint_finding(slot, name, now=found.fingerprints[name]),
@@ -97,6 +102,19 @@ async def preflight(
         for lane in asked:
             group.create_task(_canary(slot, lane, found=found))
     return found
+
+
+async def arm_fingerprints(slot: Slot, lanes: Mapping[str, Lane]) -> dict[str, Fingerprint]:
+    """Return the harness of each arm as it is now."""
+    components, _ = await asyncio.to_thread(sandbox_state, slot)
+    return _fingerprints(slot, lanes, sandbox=components)
+
+
+def _fingerprints(slot: Slot, lanes: Mapping[str, Lane], *, sandbox: Mapping[str, str]) -> dict[str, Fingerprint]:
+    return {
+        name: arm_fingerprint(lane.arm, slot.panel, provider=lane.provider, due_minute=slot.due_minute, sandbox=sandbox)
+        for name, lane in lanes.items()
+    }
 
 
 def sandbox_state(slot: Slot) -> tuple[Mapping[str, str], str | None]:
@@ -135,7 +153,7 @@ async def _canary(slot: Slot, lane: Lane, *, found: Preflight) -> None:
         outcome: RunOutcome = "config_error" if answer.kind in CONFIG_FAILURES else "refused"
         found.findings.append(Finding("canary", name, f"{answer.kind}: {answer.detail}", outcome=outcome))
         return
-    found.canary_grades[name] = graders.grade(CANARY, answer.text)
+    lane.canary = graders.grade(CANARY, answer.text)
     found.findings.append(Finding("canary", name))
 
 

@@ -13,6 +13,7 @@ from canaryd.panel import Panel, read
 from canaryd.prereg import Prereg
 from canaryd.records import JsonValue
 from canaryd.runner.characteristics import short_simulation
+from canaryd.runner.sentinel_plan import planned_false_alarms
 from canaryd.store import write
 from canaryd.store.engine import Store
 from canaryd.store.rows import PanelFiles, Plan
@@ -20,12 +21,16 @@ from canaryd.store.rows import PanelFiles, Plan
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A registered series: its protocol, the warnings about it, and its simulated operating characteristics as JSON."""
+    """A registered series: its protocol, the warnings about it, and its simulated operating characteristics as JSON.
+
+    `sentinel_false_alarms` is what its sentinels are expected to raise in a year; None where it has none.
+    """
 
     prereg: Prereg
     start_date: date
     warnings: tuple[str, ...]
     simulation: JsonValue
+    sentinel_false_alarms: float | None
 
 
 def check_registration(config: SeriesConfig, panel: Panel) -> tuple[Prereg, tuple[str, ...]]:
@@ -52,10 +57,11 @@ def register(config: SeriesConfig, panel: Panel, *, store: Store, now: datetime,
     """Store a series with its registration, arms, panel and operating characteristics; day 1 is `start_date`.
 
     Raises:
-        ConfigError: the registration is refused; nothing was stored.
+        ConfigError: the registration is refused, or a sentinel could never move; nothing was stored.
         UsageError: a series of that name is registered already.
     """
     protocol, warnings = check_registration(config, panel)
+    sentinel_false_alarms = planned_false_alarms(panel, protocol)
     simulation = _simulation(config, panel, protocol=protocol)
     content, system = read(str(config.panel))
     plan = Plan(
@@ -71,7 +77,7 @@ def register(config: SeriesConfig, panel: Panel, *, store: Store, now: datetime,
         simulation=simulation,
     )
     write.register_series(store, plan)
-    return Registered(protocol, start_date, warnings, simulation)
+    return Registered(protocol, start_date, warnings, simulation, sentinel_false_alarms)
 
 
 def _simulation(config: SeriesConfig, panel: Panel, *, protocol: Prereg) -> JsonValue:

@@ -6,12 +6,18 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
-from canaryd.records import Run
+from canaryd.records import AlarmState, Run
 from canaryd.schedule import due_at
-from canaryd.stats.watch_state import early_warning_state
+from canaryd.stats.watch_state import SentinelState, early_warning_state, sentinel_series_state
 from canaryd.status.model import (
+    AcrossEpochs,
     ArmFigures,
+    CarriedChange,
+    Coincidence,
+    DeviationNote,
     LastRun,
+    Sentinels,
+    SentinelStatus,
     SeriesRecords,
     SeriesStatus,
     Status,
@@ -34,18 +40,22 @@ def _series(records: SeriesRecords, now: datetime) -> SeriesStatus:
     tracked, *others = records.arms
     watched = [arm.name for arm in records.arms if arm.role != "replica"]
     last_success = _last_success([records.last_completed[arm] for arm in watched])
-    decided = records.verdict.verdict.window_index if records.verdict else None
+    window = _window(records.verdict, [tracked, *others]) if records.verdict else None
     return SeriesStatus(
         name=series.name,
         tracked_model=tracked.model,
-        state=records.alarm.state if records.alarm else "warming_up",
+        state=_state(records),
         since=records.alarm.since if records.alarm else series.registered_at,
         series_day=grid.series_day(utc_date(now)),
         phase=_phase(grid, utc_date(now)),
+        epoch=records.epochs[-1].number,
+        carried=_carried(records.carried) if records.carried else None,
+        deviations=tuple(DeviationNote(note.slot_date, note.kind, note.reason) for note in records.deviations),
+        sentinels=_sentinels(records) if records.sentinel_days else None,
         min_effect=records.min_effect,
-        window=_window(records.verdict, [tracked, *others]) if records.verdict else None,
+        window=window,
         early_warnings=tuple(
-            _stream(name, rows, decided_through=grid.window(decided).last if decided else None)
+            _stream(name, rows, decided_through=window.last if window else None)
             for name, rows in records.early_warnings.items()
             if rows
         ),
@@ -53,6 +63,46 @@ def _series(records: SeriesRecords, now: datetime) -> SeriesStatus:
         stale=_is_stale(last_success or datetime.combine(series.start_date, time(), UTC), now),
         last_runs=tuple(_last_run(run) for run in records.last_ended.values() if run is not None),
         next_run=_next_run(records, now),
+    )
+
+
+def _state(records: SeriesRecords) -> AlarmState:
+    """Return the alarm state; one of an earlier epoch counts only while it is a change that is carried."""
+    if records.alarm is None:
+        return "warming_up"
+    is_over = records.alarm_epoch not in (None, records.epochs[-1].number)
+    return "warming_up" if is_over and records.carried is None else records.alarm.state
+
+
+def _carried(stored: StoredVerdict) -> CarriedChange:
+    verdict = stored.verdict
+    return CarriedChange(verdict.epoch, verdict.window_index, verdict.direction, verdict.attribution)
+
+
+def _sentinels(records: SeriesRecords) -> Sentinels:
+    newest = records.sentinel_days[-1].slot_date
+    slots: dict[date, dict[str, SentinelState]] = {
+        newest - timedelta(days=n): {} for n in range(records.sentinel_params.collapse_slots)
+    }
+    for day in records.sentinel_days:
+        slots[day.slot_date][day.item_id] = day.state
+    today, *before = slots.values()
+    return Sentinels(
+        sentinel_series_state(today, before=before, params=records.sentinel_params),
+        newest,
+        tuple(
+            SentinelStatus(
+                day.item_id,
+                day.state,
+                baseline_samples=day.baseline_n,
+                baseline_mean=day.baseline_mean,
+                today_mean=day.today_mean,
+                low=day.low,
+                high=day.high,
+            )
+            for day in records.sentinel_days
+            if day.slot_date == newest
+        ),
     )
 
 
@@ -110,6 +160,7 @@ def _window(stored: StoredVerdict, arms: Sequence[StoredArm]) -> WindowFigures:
     clauses: Mapping[str, Any] = verdict.clauses
     mde = clauses["mde"]
     return WindowFigures(
+        epoch=verdict.epoch,
         index=verdict.window_index,
         first=date.fromisoformat(clauses["first"]),
         last=date.fromisoformat(clauses["last"]),
@@ -119,8 +170,24 @@ def _window(stored: StoredVerdict, arms: Sequence[StoredArm]) -> WindowFigures:
         reasons=verdict.reasons,
         mde=mde["two_windows"] if mde else None,
         panel_items=clauses["panel_items"],
+        sentinels_excluded=clauses.get("sentinels_excluded", 0),
         arms=tuple(_arm(arm, clauses) for arm in arms if arm.name in clauses["arms"]),
+        across_epochs=tuple(
+            _across(one, arm, estimate=estimate)
+            for one in clauses.get("across_epochs", ())
+            for arm, estimate in one["arms"].items()
+        ),
+        coincides_with=tuple(
+            Coincidence(date.fromisoformat(one["date"]), one["kind"], one["text"])
+            for one in clauses.get("coincides_with", ())
+        ),
     )
+
+
+def _across(one: Mapping[str, Any], arm: str, *, estimate: Mapping[str, Any]) -> AcrossEpochs:
+    lower, upper = estimate.get("ci") or (None, None)
+    first, last = date.fromisoformat(one["first"]), date.fromisoformat(one["last"])
+    return AcrossEpochs(one["epoch"], first, last, arm, estimate["delta"], lower, upper)
 
 
 def _arm(arm: StoredArm, clauses: Mapping[str, Any]) -> ArmFigures:
@@ -129,6 +196,8 @@ def _arm(arm: StoredArm, clauses: Mapping[str, Any]) -> ArmFigures:
     tokens = beside["tokens"]
     lower, upper = estimate.get("ci") or (None, None)
     token_lower, token_upper = tokens["ci"] or (None, None)
+    wrong, resolved = beside.get("counted_as_wrong") or {}, beside.get("resolved", {})
+    wrong_lower, wrong_upper = wrong.get("ci") or (None, None)
     return ArmFigures(
         arm=arm.name,
         role=arm.role,
@@ -144,4 +213,10 @@ def _arm(arm: StoredArm, clauses: Mapping[str, Any]) -> ArmFigures:
         token_ci_upper=token_upper,
         outcome_rate_state=beside["outcomes"]["state"],
         headroom=beside["headroom"]["state"] if beside["headroom"] else None,
+        wrong_delta=wrong.get("delta"),
+        wrong_ci_lower=wrong_lower,
+        wrong_ci_upper=wrong_upper,
+        resolved_models=tuple(resolved.get("models", ())),
+        resolved_standing=tuple(resolved.get("standing", ())),
+        configuration_deltas=tuple(beside.get("configuration", {}).get("deltas", ())),
     )

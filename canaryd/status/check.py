@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from canaryd.records import JsonValue
 from canaryd.status.model import SCHEMA_VERSION, SeriesStatus, Status
-from canaryd.status.text import sentence_of
+from canaryd.status.text import sentence_of, sentinel_sentences
 
 NO_CHANGE, CHANGED, NOT_JUDGED = 0, 1, 2
 
@@ -21,11 +21,13 @@ class SeriesCheck:
     verdict: str
     direction: str | None
     attribution: str | None
+    sentinels_moved: tuple[str, ...]
     sentence: str
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the check of one series as JSON."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return {**values, "sentinels_moved": list(self.sentinels_moved)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +53,9 @@ class Check:
 def check_status(status: Status) -> Check:
     """Return the check of a status with at least one series.
 
-    1 changed: the latest verdict is a change, of any attribution. 2 could not be judged: the last whole day is older
-    than 26 h, or no verdict says anything yet. 0: no change was detected.
+    1 changed: the latest verdict is a change, of any attribution, or an earlier epoch carried one over, or a sentinel
+    moved in the slot judged last. 2 could not be judged: the last whole day is older than 26 h, a sentinel could not be
+    judged, or no verdict says anything yet. 0: no change was detected. `reason` says which.
     """
     order = {CHANGED: 0, NOT_JUDGED: 1, NO_CHANGE: 2}
     checks = [_check(series) for series in status.series]
@@ -60,16 +63,10 @@ def check_status(status: Status) -> Check:
 
 
 def _check(series: SeriesStatus) -> SeriesCheck:
-    window = series.window
+    window = series.window if series.window and series.window.epoch == series.epoch else None
     verdict = window.verdict if window else "insufficient_data"
-    if verdict == "change":
-        code, reason = CHANGED, "verdict"
-    elif series.stale:
-        code, reason = NOT_JUDGED, "stale"
-    elif verdict == "no_change_detected":
-        code, reason = NO_CHANGE, "verdict"
-    else:
-        code, reason = NOT_JUDGED, verdict
+    code, reason = _code(series, verdict)
+    moved = tuple(one.item_id for one in series.sentinels.each if one.state == "moved") if series.sentinels else ()
     return SeriesCheck(
         series=series.name,
         exit_code=code,
@@ -77,5 +74,21 @@ def _check(series: SeriesStatus) -> SeriesCheck:
         verdict=verdict,
         direction=window.direction if window else None,
         attribution=window.attribution if window else None,
-        sentence=sentence_of(series),
+        sentinels_moved=moved,
+        sentence="; ".join([sentence_of(series), *sentinel_sentences(series)]),
     )
+
+
+def _code(series: SeriesStatus, verdict: str) -> tuple[int, str]:
+    sentinels = series.sentinels.state if series.sentinels else "none"
+    if verdict == "change":
+        return CHANGED, "verdict"
+    if series.carried:
+        return CHANGED, "carried"
+    if sentinels in ("moved", "collapsed"):
+        return CHANGED, "sentinel"
+    if series.stale:
+        return NOT_JUDGED, "stale"
+    if sentinels == "unjudged":
+        return NOT_JUDGED, "sentinel_unjudged"
+    return (NO_CHANGE, "verdict") if verdict == "no_change_detected" else (NOT_JUDGED, verdict)

@@ -8,8 +8,11 @@ from datetime import date, datetime
 from typing import Any
 
 from canaryd.records import Alarm, AlarmState, EarlyWarningDay, JsonValue, Role, Run
-from canaryd.stats.watch_state import EarlyWarningState
+from canaryd.stats.watch_params import SentinelParams
+from canaryd.stats.watch_state import EarlyWarningState, SentinelSeriesState, SentinelState
+from canaryd.store.epochs import Deviation, Epoch
 from canaryd.store.rows import Series, StoredArm, StoredVerdict
+from canaryd.store.sentinels import SentinelDay
 from canaryd.windows import Grid
 
 SCHEMA_VERSION = 1
@@ -17,11 +20,21 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class SeriesRecords:
-    """The stored rows of one series that its status is made of; `last_completed` and `last_ended` are by arm."""
+    """The stored rows of one series that its status is made of; `last_completed` and `last_ended` are by arm.
+
+    `grid` is that of the newest epoch; `carried` is the change that an earlier one left on; `sentinel_days` are the
+    judgements of the newest slots, oldest first, as many as a collapse is seen from.
+    """
 
     series: Series
     arms: tuple[StoredArm, ...]
     grid: Grid
+    epochs: tuple[Epoch, ...]
+    deviations: tuple[Deviation, ...]
+    carried: StoredVerdict | None
+    alarm_epoch: int | None
+    sentinel_days: tuple[SentinelDay, ...]
+    sentinel_params: SentinelParams
     min_effect: float
     due_minute: int
     verdict: StoredVerdict | None
@@ -33,7 +46,10 @@ class SeriesRecords:
 
 @dataclass(frozen=True, slots=True)
 class ArmFigures:
-    """What the latest decided window says of one arm; a number that is not known is None, and `status` says why."""
+    """What the latest decided window says of one arm; a number that is not known is None, and `status` says why.
+
+    `wrong_delta` is the delta with outcome failures counted as wrong, where there were any.
+    """
 
     arm: str
     role: Role
@@ -49,12 +65,41 @@ class ArmFigures:
     token_ci_upper: float | None
     outcome_rate_state: str
     headroom: str | None
+    wrong_delta: float | None
+    wrong_ci_lower: float | None
+    wrong_ci_upper: float | None
+    resolved_models: tuple[str, ...]
+    resolved_standing: tuple[str, ...]
+    configuration_deltas: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AcrossEpochs:
+    """The latest window against the baseline of an earlier epoch: described, never declared."""
+
+    epoch: int
+    first: date
+    last: date
+    arm: str
+    delta: float | None
+    ci_lower: float | None
+    ci_upper: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Coincidence:
+    """A dated thing that happened in the windows of a verdict; nothing is said of more than that."""
+
+    date: date
+    kind: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
 class WindowFigures:
     """The latest decided window: its verdict, and the figures of every arm, the tracked one first."""
 
+    epoch: int
     index: int
     first: date
     last: date
@@ -64,7 +109,10 @@ class WindowFigures:
     reasons: tuple[str, ...]
     mde: float | None
     panel_items: int
+    sentinels_excluded: int
     arms: tuple[ArmFigures, ...]
+    across_epochs: tuple[AcrossEpochs, ...]
+    coincides_with: tuple[Coincidence, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +129,47 @@ class StreamStatus:
     onset: date | None
     alarmed_on: date | None
     alarm_onset: date | None
+
+
+@dataclass(frozen=True, slots=True)
+class SentinelStatus:
+    """One sentinel in the slot that was judged last; the figures are None where nothing was judged."""
+
+    item_id: str
+    state: SentinelState
+    baseline_samples: int
+    baseline_mean: float | None
+    today_mean: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sentinels:
+    """The sentinels of a series in the slot that was judged last."""
+
+    state: SentinelSeriesState
+    slot_date: date
+    each: tuple[SentinelStatus, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedChange:
+    """A change that was on when its epoch ended, and stays on until it is acknowledged."""
+
+    epoch: int
+    window: int
+    direction: str | None
+    attribution: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviationNote:
+    """What somebody decided about the series, and why."""
+
+    date: date
+    kind: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +192,10 @@ class SeriesStatus:
     since: datetime
     series_day: int
     phase: str
+    epoch: int
+    carried: CarriedChange | None
+    deviations: tuple[DeviationNote, ...]
+    sentinels: Sentinels | None
     min_effect: float
     window: WindowFigures | None
     early_warnings: tuple[StreamStatus, ...]

@@ -28,31 +28,64 @@ def as_text(status: Status) -> str:
 
 def sentence_of(series: SeriesStatus) -> str:
     """Return the headline of one series: what is declared, or how large a change could have gone unseen."""
-    window = series.window
-    if series.stale and (window is None or window.verdict != "change"):
+    window = series.window if series.window and series.window.epoch == series.epoch else None
+    if window is not None and window.verdict == "change":
+        declared = _DIRECTIONS[window.direction or "down"]
+        call = _ATTRIBUTIONS[window.attribution or "unattributed"]
+        return f"{series.name}: declared {declared} of {points(window.arms[0].delta)} in two windows; {call}"
+    if series.carried:
+        declared = _DIRECTIONS[series.carried.direction or "down"]
+        return (
+            f"{series.name}: carried {declared}, declared in window {series.carried.window} of epoch "
+            f"{series.carried.epoch}, which has ended; not acknowledged"
+        )
+    if series.stale:
         since = f"since {_moment(series.last_success)}" if series.last_success else "since the series began"
         return f"{series.name}: stale, no whole day was measured {since}"
     if window is None:
         return f"{series.name}: no window is decided yet ({series.phase})"
-    tracked = window.arms[0]
-    if window.verdict == "change":
-        declared = _DIRECTIONS[window.direction or "down"]
-        call = _ATTRIBUTIONS[window.attribution or "unattributed"]
-        return f"{series.name}: declared {declared} of {points(tracked.delta)} in two windows; {call}"
+    return f"{series.name}: {_without_change(window, series.phase)}"
+
+
+def _without_change(window: WindowFigures, phase: str) -> str:
     if window.verdict == "no_change_detected":
         mde = (
             f"; a change of {points(window.mde, signed=False)} would have been detected in 80 % of cases"
             if window.mde
             else ""
         )
-        return f"{series.name}: no change detected, delta {points(tracked.delta)}{mde}"
+        return f"no change detected, delta {points(window.arms[0].delta)}{mde}{_headroom(window)}"
     if window.verdict == "insufficient_data":
-        return f"{series.name}: one window is decided, the rule needs two ({series.phase})"
-    return f"{series.name}: window {window.index} could not be judged ({', '.join(window.reasons)})"
+        return f"one window is decided, the rule needs two ({phase})"
+    return f"window {window.index} could not be judged ({', '.join(window.reasons)})"
 
 
-def _smallest(mde: float | None) -> str:
-    return f"; the smallest change that is likely to be detected is {points(mde, signed=False)}" if mde else ""
+def sentinel_sentences(series: SeriesStatus) -> list[str]:
+    """Return one sentence for each sentinel that moved in the slot judged last, and one when they collapsed."""
+    sentinels = series.sentinels
+    if sentinels is None:
+        return []
+    sentences = [
+        f"the model under this alias likely changed - the sentinel {one.item_id} moved from {_mean(one.baseline_mean)} "
+        f"to {_mean(one.today_mean)}, beyond the noise of this item ({_mean(one.low)}-{_mean(one.high)} across "
+        f"{one.baseline_samples} samples)"
+        for one in sentinels.each
+        if one.state == "moved"
+    ]
+    return [*sentences, *(["the sentinels collapsed"] if sentinels.state == "collapsed" else [])]
+
+
+def _mean(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.2f}"
+
+
+def _headroom(window: WindowFigures) -> str:
+    """Return what a null says where an arm's baseline left no room for a rise or a fall."""
+    said = {
+        "already_passed": "; {arm} had already passed the panel in the baseline",
+        "already_failed": "; {arm} had already failed the panel in the baseline",
+    }
+    return "".join(said[arm.headroom].format(arm=arm.arm) for arm in window.arms if arm.headroom in said)
 
 
 def points(value: float | None, *, signed: bool = True) -> str:
@@ -72,8 +105,15 @@ def _series(series: SeriesStatus, now: datetime) -> Iterator[str]:
     yield f"{_INDENT}{sentence_of(series).partition(': ')[2]}"
     if series.window:
         yield from _window(series.window, series.min_effect)
+    for sentence in sentinel_sentences(series):
+        yield f"{_INDENT}{sentence}"
+    if series.sentinels:
+        counted = ", ".join(f"{one.item_id} {one.state}" for one in series.sentinels.each)
+        yield f"{_INDENT}sentinels {series.sentinels.state} in the slot of {series.sentinels.slot_date}: {counted}"
     for stream in series.early_warnings:
         yield f"{_INDENT}{_stream(stream)}"
+    for note in series.deviations:
+        yield f"{_INDENT}deviation {note.kind} on {note.date}: {note.reason}"
     for run in series.last_runs:
         if run.outcome != "completed":
             yield f"{_INDENT}{run.arm}: the run of {run.slot_date} ended {run.outcome}: {run.reason}"
@@ -89,7 +129,22 @@ def _window(window: WindowFigures, min_effect: float) -> Iterator[str]:
         f"{points(min_effect, signed=False)}   MDE of the rule {points(window.mde, signed=False)}"
     )
     for arm in window.arms:
+        for delta in arm.configuration_deltas:
+            yield f"{_INDENT}{arm.arm}: recorded configuration {delta}"
+    for arm in window.arms:
         yield f"{_INDENT}{_arm(arm, window.panel_items)}"
+        if arm.wrong_delta is not None:
+            interval = _interval(arm.wrong_ci_lower, arm.wrong_ci_upper)
+            yield f"{_INDENT}  outcome failures counted as wrong: delta {points(arm.wrong_delta)} {interval}".rstrip()
+    if window.sentinels_excluded:
+        yield f"{_INDENT}sentinels excluded from these figures: {window.sentinels_excluded}"
+    for one in window.across_epochs:
+        yield (
+            f"{_INDENT}{one.arm} against the baseline of epoch {one.epoch} ({one.first} to {one.last}): "
+            f"{points(one.delta)} {_interval(one.ci_lower, one.ci_upper)}, described only"
+        )
+    for event in window.coincides_with:
+        yield f"{_INDENT}coincides with: {event.date}, {event.text}"
     if window.reasons:
         yield f"{_INDENT}not evaluable: {', '.join(window.reasons)}"
 

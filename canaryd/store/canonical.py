@@ -38,11 +38,11 @@ def series_rows(connection: Connection, series: str) -> Iterator[LedgerRow]:
     yield _ledger_row(f"series {series}", kept | {"seed": str(row["seed"])})
     arm, panel, item = schema.arm, schema.panel, schema.panel_item
     panel_digest = row["panel_digest"]
-    yield from _rows(connection, select(arm).where(arm.c.series == series), lambda each: f"arm {each['arm']}")
+    yield from _rows(connection, select(arm).where(arm.c.series == series), name=lambda each: f"arm {each['arm']}")
     query = select(panel).where(panel.c.digest == panel_digest)
-    yield from _rows(connection, query, lambda each: f"panel {each['name']}")
+    yield from _rows(connection, query, name=lambda each: f"panel {each['name']}")
     query = select(item).where(item.c.panel_digest == panel_digest)
-    yield from _rows(connection, query, lambda each: f"item {each['item_id']}")
+    yield from _rows(connection, query, name=lambda each: f"item {each['item_id']}")
 
 
 def run_rows(connection: Connection, run_id: int) -> Iterator[LedgerRow]:
@@ -53,9 +53,9 @@ def run_rows(connection: Connection, run_id: int) -> Iterator[LedgerRow]:
     label = _run_label(start)
     yield _ledger_row(f"start of run {label}", start)
     end = select(schema.run_end).where(schema.run_end.c.run_id == run_id)
-    yield from _rows(connection, end, lambda _: f"end of run {label}")
+    yield from _rows(connection, end, name=lambda _: f"end of run {label}")
     query = select(schema.sample).where(schema.sample.c.run_id == run_id)
-    yield from _rows(connection, query, lambda each: f"sample {each['item_id']}/{each['replicate']} of {label}")
+    yield from _rows(connection, query, name=lambda each: f"sample {each['item_id']}/{each['replicate']} of {label}")
 
 
 def validity_rows(connection: Connection, validity_id: int) -> Iterator[LedgerRow]:
@@ -87,7 +87,7 @@ def _one(connection: Connection, query: Select[Any]) -> RowMapping | None:
     return connection.execute(query).mappings().one_or_none()
 
 
-def _rows(connection: Connection, query: Select[Any], name: Callable[[RowMapping], str]) -> Iterator[LedgerRow]:
+def _rows(connection: Connection, query: Select[Any], *, name: Callable[[RowMapping], str]) -> Iterator[LedgerRow]:
     """Yield the rows of a query, in an order that no database chooses."""
     found = connection.execute(query).mappings()
     yield from sorted((_ledger_row(name(row), row) for row in found), key=lambda each: each.name)

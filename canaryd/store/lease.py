@@ -38,7 +38,8 @@ class LeasePolicy:
 
 
 def acquire_lease(store: Store, series: str, *, holder: Holder, now: datetime, policy: LeasePolicy) -> Lease:
-    """Take the lease of a series that is free, lapsed, or held by a process of this machine that has ended.
+    """Take the lease of a series that is free, lapsed, held by a process of this machine that has ended, or given to
+    the taker by `hand_over`.
 
     Raises:
         Locked: a living process holds it; the text names that process.
@@ -47,7 +48,8 @@ def acquire_lease(store: Store, series: str, *, holder: Holder, now: datetime, p
     try:
         with store.write() as connection:
             found = current_lease(connection, series, lock=True)
-            if found is not None and now < found.expires_at and policy.is_alive(found.holder):
+            is_held = found is not None and now < found.expires_at and policy.is_alive(found.holder)
+            if found is not None and is_held and found.holder != holder:
                 raise _held(found)
             lease = Lease(series, 1 if found is None else found.term + 1, holder, now + policy.ttl)
             values = _values(lease, now)
@@ -73,6 +75,15 @@ def renew_lease(store: Store, lease: Lease, *, now: datetime, policy: LeasePolic
         statement = update(schema.lease).where(schema.lease.c.series == lease.series)
         connection.execute(statement.values(_values(renewed, now)))
     return renewed
+
+
+def hand_over(store: Store, lease: Lease, *, to: Holder, now: datetime, policy: LeasePolicy) -> None:
+    """Make another process the holder, without a moment in which anyone else could take the series.
+
+    Raises:
+        Locked: the lease is lost already.
+    """
+    renew_lease(store, Lease(lease.series, lease.term, to, lease.expires_at), now=now, policy=policy)
 
 
 def release_lease(store: Store, lease: Lease, *, now: datetime) -> None:

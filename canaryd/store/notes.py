@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import date
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, or_, select
 
 from canaryd.store import schema
 
@@ -14,3 +15,23 @@ def invalid_runs(connection: Connection, run_ids: Collection[int]) -> dict[int, 
     row = schema.validity.c
     query = select(row.run_id, row.reason).where(row.run_id.in_(sorted(run_ids))).order_by(row.validity_id.desc())
     return {each.run_id: each.reason for each in connection.execute(query)}
+
+
+def set_aside_later(connection: Connection, series: str) -> tuple[tuple[date, date], ...]:
+    """Return the slot dates that a note of a later day concerns, each with that day, merged where they overlap."""
+    note, start, sample = schema.validity.c, schema.run_start.c, schema.sample.c
+    query = (
+        select(start.slot_date, note.at)
+        .select_from(schema.validity)
+        .outerjoin(schema.sample, sample.sample_id == note.sample_id)
+        .join(schema.run_start, or_(start.run_id == note.run_id, start.run_id == sample.run_id))
+        .where(start.series == series)
+        .order_by(start.slot_date)
+    )
+    merged: list[tuple[date, date]] = []
+    for slot_date, at in connection.execute(query):
+        if merged and slot_date <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], at.date()))
+        elif at.date() > slot_date:
+            merged.append((slot_date, at.date()))
+    return tuple(merged)

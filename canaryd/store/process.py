@@ -26,7 +26,11 @@ class Holder:
 
 def this_process() -> Holder:
     """Return the calling process as a holder."""
-    pid = os.getpid()
+    return holder_of(os.getpid())
+
+
+def holder_of(pid: int) -> Holder:
+    """Return a process of this machine as a holder."""
     return Holder(host=socket.gethostname(), machine=_machine(), pid=pid, process_start=_process_start(pid) or 0)
 
 

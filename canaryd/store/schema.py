@@ -32,11 +32,13 @@ from canaryd.store.schema_contract import (
     sentinel_baseline,
     sentinel_day,
 )
+from canaryd.store.schema_regrades import regrade, regrade_difference
+from canaryd.store.schema_studies import registration_document, study, study_sample
 from canaryd.store.types import AnyText, CanonicalJson, Day, Flag, Real, UTCDateTime, WideInteger
 
 #: Every schema revision, oldest first; the last is the one this canaryd reads and writes. A test holds it to
 #: the migrations.
-REVISIONS = ("0001", "0002", "0003")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005")
 
 panel = Table(
     "panel",
@@ -320,6 +322,11 @@ APPEND_ONLY = (
     event,
     sentinel_baseline,
     sentinel_day,
+    study,
+    study_sample,
+    registration_document,
+    regrade,
+    regrade_difference,
 )
 
 #: The view (defined in the migrations) of the sample that counts for each (series, arm, slot date, item, replicate):

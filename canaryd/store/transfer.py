@@ -112,7 +112,7 @@ def _import_row(
         row["row_id"] = ids[_LEDGERED[row["kind"]], row["row_id"]]
     own = table.autoincrement_column
     exported = None if own is None else row.pop(own.name)
-    if table.name in _SHARED and _is_there(connection, table, row):
+    if table.name in _SHARED and _is_there(connection, table, row=row):
         return
     inserted = connection.execute(insert(table).values(row)).inserted_primary_key
     if exported is not None:
@@ -120,7 +120,7 @@ def _import_row(
         ids[table, exported] = inserted[0]
 
 
-def _is_there(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
+def _is_there(connection: Connection, table: Table, *, row: Mapping[str, Any]) -> bool:
     same = (column == row[column.name] for column in table.primary_key.columns)
     return connection.execute(select(*table.primary_key.columns).where(*same)).first() is not None
 

@@ -43,7 +43,7 @@ def register_series(store: Store, plan: Plan) -> None:
         _register(connection, plan, into=store.name)
 
 
-def import_samples(store: Store, plan: Plan, samples: Sequence[Sample], *, at: datetime) -> None:
+def import_samples(store: Store, plan: Plan, *, samples: Sequence[Sample], at: datetime) -> None:
     """Store a series that was measured elsewhere: one completed run for each arm and day, all or nothing.
 
     Raises:

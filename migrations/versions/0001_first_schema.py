@@ -5,8 +5,6 @@ from alembic import op
 
 revision = "0001"
 down_revision = None
-branch_labels = None
-depends_on = None
 
 TEXT = sa.Text()
 INSTANT = sa.DateTime(timezone=True).with_variant(sa.Text(), "sqlite")
@@ -15,28 +13,11 @@ FLAG = sa.Boolean().with_variant(sa.Integer(), "sqlite")
 REAL = sa.Double().with_variant(sa.REAL(), "sqlite")
 WIDE_INTEGER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
-TABLES = (
-    "panel",
-    "panel_item",
-    "series",
-    "arm",
-    "run_start",
-    "run_end",
-    "sample",
-    "reply_text",
-    "validity",
-    "verdict",
-    "alarm",
-    "early_warning",
-    "ledger",
-    "lease",
-)
 FAILURE_KIND_IS_KNOWN = (
     "failure_kind IN ('auth', 'bad_request', 'config_mismatch', 'connection', 'content_filtered', 'empty', "
     "'grader_error', 'harness_retried', 'internal', 'malformed', 'not_found', 'overloaded', 'quota', 'rate_limited', "
     "'refusal', 'replayed', 'sandbox_error', 'served_other', 'server_error', 'timeout', 'truncated')"
 )
-APPEND_ONLY = tuple(name for name in TABLES if name != "lease")
 
 EFFECTIVE_SAMPLE = """
 CREATE VIEW v_effective_sample AS
@@ -54,34 +35,20 @@ FROM (
   FROM run_start JOIN sample ON sample.run_id = run_start.run_id
 ) AS ranked
 JOIN panel_item ON panel_item.panel_digest = ranked.panel_digest AND panel_item.item_id = ranked.item_id
-LEFT JOIN (
-  SELECT run_id, min(reason) AS reason FROM validity WHERE run_id IS NOT NULL GROUP BY run_id
-) AS run_note ON run_note.run_id = ranked.run_id
-LEFT JOIN (
-  SELECT sample_id, min(reason) AS reason FROM validity WHERE sample_id IS NOT NULL GROUP BY sample_id
-) AS sample_note ON sample_note.sample_id = ranked.sample_id
+LEFT JOIN (SELECT run_id, min(reason) AS reason FROM validity WHERE run_id IS NOT NULL GROUP BY run_id)
+  AS run_note ON run_note.run_id = ranked.run_id
+LEFT JOIN (SELECT sample_id, min(reason) AS reason FROM validity WHERE sample_id IS NOT NULL GROUP BY sample_id)
+  AS sample_note ON sample_note.sample_id = ranked.sample_id
 WHERE ranked.place = 1
 """
 
 
 def upgrade() -> None:
     """Create tables, triggers and views."""
-    _create_panel()
-    _create_panel_item()
-    _create_series()
-    _create_arm()
-    _create_run_start()
-    _create_run_end()
-    _create_sample()
-    _create_reply_text()
-    _create_validity()
-    _create_verdict()
-    _create_alarm()
-    _create_early_warning()
-    _create_ledger()
-    _create_lease()
-    for name in APPEND_ONLY:
-        _refuse_changes(name)
+    for name, create in TABLES.items():
+        create()
+        if name != "lease":
+            _refuse_changes(name)
     op.execute(EFFECTIVE_SAMPLE)
 
 
@@ -412,3 +379,21 @@ def _refuse_changes(name: str) -> None:
         f"CREATE TRIGGER {name}_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON {name} "
         "FOR EACH STATEMENT EXECUTE FUNCTION canaryd_append_only()"
     )
+
+
+TABLES = {
+    "panel": _create_panel,
+    "panel_item": _create_panel_item,
+    "series": _create_series,
+    "arm": _create_arm,
+    "run_start": _create_run_start,
+    "run_end": _create_run_end,
+    "sample": _create_sample,
+    "reply_text": _create_reply_text,
+    "validity": _create_validity,
+    "verdict": _create_verdict,
+    "alarm": _create_alarm,
+    "early_warning": _create_early_warning,
+    "ledger": _create_ledger,
+    "lease": _create_lease,
+}

@@ -5,8 +5,6 @@ from alembic import op
 
 revision = "0002"
 down_revision = "0001"
-branch_labels = None
-depends_on = None
 
 INSTANT = sa.DateTime(timezone=True).with_variant(sa.Text(), "sqlite")
 DAY = sa.Date().with_variant(sa.Text(), "sqlite")

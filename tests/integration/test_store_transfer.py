@@ -203,11 +203,11 @@ def test_foreign_samples_become_completed_runs(store: Store, study: Any) -> None
         Sample(SampleKey("s", "old", date(2023, 3, 1), "b", 0), Failure("malformed"), None, AT, AT),
     ]
     with pytest.raises(ValueError, match="has no imported_at"):
-        import_samples(store, plan, foreign, at=AT)
+        import_samples(store, plan, samples=foreign, at=AT)
     marked = type(plan)(**{name: getattr(plan, name) for name in type(plan).__slots__} | {"imported_at": AT})
     with pytest.raises(RowRefused):
-        import_samples(store, marked, [*foreign, foreign[1]], at=AT)
-    import_samples(store, marked, foreign, at=AT)
+        import_samples(store, marked, samples=[*foreign, foreign[1]], at=AT)
+    import_samples(store, marked, samples=foreign, at=AT)
     with store.read() as connection:
         assert first_difference(connection, "s") is None
         assert [run.start.slot_date for run in read.runs(connection, "s")] == [date(2023, 3, 1), date(2023, 6, 1)]

@@ -1,0 +1,45 @@
+"""`canaryd daemon`: the resident process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from canaryd.cli.context import find_config
+
+_LEVELS = click.Choice(["debug", "info", "warning", "error"])
+
+
+@click.command()
+@click.option(
+    "--web.listen-address",
+    "listen",
+    multiple=True,
+    default=("127.0.0.1:10877",),
+    show_default=True,
+    metavar="IP:PORT",
+    help="Where /metrics, /-/healthy and /-/ready are served; may be repeated.",
+)
+@click.option(
+    "--web.config.file",
+    "web_config",
+    type=click.Path(path_type=Path),
+    help="TLS and basic auth, as exporter-toolkit writes them.",
+)
+@click.option(
+    "--web.insecure-listen", "insecure", is_flag=True, help="Allow an address that faces other machines without TLS."
+)
+@click.option("--log-level", type=_LEVELS, default="info", show_default=True, help="The least important line logged.")
+@click.pass_obj
+def daemon(
+    config_file: str | None, listen: tuple[str, ...], web_config: Path | None, insecure: bool, log_level: str
+) -> None:
+    """Measure every series each day at its time, decide its windows, and serve metrics, until told to stop.
+
+    SIGTERM lets calls in flight end and keeps the slot open, so that it goes on after a restart the same day. SIGHUP
+    reads the configuration again; a change of what is registered is refused. Logs go to stderr.
+    """
+    from canaryd.daemon.resident import Options, run_daemon
+
+    run_daemon(Options(find_config(config_file), listen, web_config, insecure, log_level))

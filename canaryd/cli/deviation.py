@@ -1,0 +1,120 @@
+"""`canaryd deviation`, `rebaseline` and `ack`: what a person decides about a series, each with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from canaryd.cli.context import load_config
+from canaryd.errors import UsageError
+
+if TYPE_CHECKING:
+    from canaryd.runner.deviating import Drift
+    from canaryd.runner.slot import Slot
+
+_series = click.option("--series", "series_name", help="Which series, where there are several.")
+
+
+def _said(_: click.Context, option: click.Parameter, value: str) -> str:
+    if not value.strip():
+        raise UsageError(f"--{option.name} is empty; say why, it is stored and printed for ever")
+    return value.strip()
+
+
+_reason = click.option("--reason", required=True, callback=_said, help="Why; it is stored and printed for ever.")
+
+
+@click.group()
+def deviation() -> None:
+    """Record what differs from the plan, and accept a harness that has drifted."""
+
+
+@deviation.command("add")
+@_reason
+@_series
+@click.pass_obj
+def add_command(config_file: str | None, reason: str, series_name: str | None) -> None:
+    """Note something that happened to a series; it is printed beside what it coincides with and changes nothing."""
+    from canaryd.store.epochs import Deviation, add_deviation
+
+    with _slot(config_file, series_name) as slot:
+        note = Deviation(slot.series.name, "noted", slot.slot_date, reason, {}, at=slot.clock.now())
+        add_deviation(slot.store, note)
+        click.echo(f"{slot.series.name} {slot.slot_date}: noted")
+
+
+@deviation.command("accept")
+@_reason
+@click.option("--equivalent", is_flag=True, help="Keep the baseline: only SDK or CLI versions differ.")
+@_series
+@click.pass_obj
+def accept_command(config_file: str | None, reason: str, equivalent: bool, series_name: str | None) -> None:
+    """Accept the harness as it is now: a new baseline begins with the next slot, and windows never decide across.
+
+    With --equivalent the baseline goes on; that is only granted while every request stays byte for byte the same.
+    """
+    from canaryd.runner.deviating import accept, accept_equivalent, drift_of
+
+    with _slot(config_file, series_name) as slot:
+        drift = drift_of(slot)
+        if equivalent:
+            accept_equivalent(slot, drift, reason=reason)
+            _print(drift)
+            click.echo(f"{slot.series.name}: accepted as equivalent, epoch {slot.epoch.number} goes on")
+        else:
+            first = accept(slot, drift, reason=reason)
+            _print(drift)
+            click.echo(f"{slot.series.name}: epoch {slot.epoch.number + 1} begins with the slot of {first}")
+
+
+@click.command()
+@_reason
+@_series
+@click.pass_obj
+def rebaseline(config_file: str | None, reason: str, series_name: str | None) -> None:
+    """Begin a new baseline with the next slot although nothing drifted; the first one stays as a comparison."""
+    from canaryd.runner.deviating import drift_of
+    from canaryd.runner.deviating import rebaseline as begin_anew
+
+    with _slot(config_file, series_name) as slot:
+        first = begin_anew(slot, drift_of(slot), reason=reason)
+        click.echo(f"{slot.series.name}: epoch {slot.epoch.number + 1} begins with the slot of {first}")
+
+
+@click.command()
+@_reason
+@_series
+@click.pass_obj
+def ack(config_file: str | None, reason: str, series_name: str | None) -> None:
+    """Acknowledge a change that was on when its epoch ended, so that it is no longer carried on."""
+    from canaryd.runner.deviating import acknowledge
+
+    with _slot(config_file, series_name) as slot:
+        change = acknowledge(slot, reason=reason).verdict
+        click.echo(f"{slot.series.name}: the change of window {change.window_index} of epoch {change.epoch} is settled")
+
+
+@contextmanager
+def _slot(config_file: str | None, series_name: str | None) -> Iterator[Slot]:
+    """Yield today's slot of a series that has begun; nothing is asked, and no lease is taken."""
+    from canaryd.runner.clock import clock_of
+    from canaryd.runner.slot import slot_of
+    from canaryd.store.engine import open_store
+    from canaryd.windows import utc_date
+
+    config = load_config(config_file)
+    today = utc_date(clock_of(config).now())
+    with open_store(config.store_url) as store:
+        slot = slot_of(config, config.one_series(series_name), store=store, slot_date=today)
+        if today < slot.series.start_date:
+            raise UsageError(f"series {slot.series.name!r} begins on {slot.series.start_date}; there is no day yet")
+        yield slot
+
+
+def _print(drift: Drift) -> None:
+    for arm, deltas in drift.deltas.items():
+        for delta in deltas:
+            click.echo(f"  {arm}: {delta}")

@@ -1,0 +1,110 @@
+"""Starting and ending the resident process: scheduler, web server, signals and the service manager around a Service."""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+
+import structlog
+from apscheduler.events import EVENT_JOB_ERROR
+from apscheduler.schedulers.background import BackgroundScheduler
+from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
+
+from canaryd.daemon.logs import configure_logs
+from canaryd.daemon.notify import Notifier
+from canaryd.daemon.reload import load
+from canaryd.daemon.service import Service, tick_s
+from canaryd.daemon.web import Views, WebServer
+from canaryd.daemon.writes import count_writes
+from canaryd.metrics.collector import ProcessMetrics, SnapshotCollector
+
+_SIGNALS = {signal.SIGTERM: "stop", signal.SIGINT: "stop", signal.SIGHUP: "reload"}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line says about the resident process."""
+
+    config_path: Path
+    listen: tuple[str, ...]
+    web_config: Path | None
+    insecure_listen: bool
+    log_level: str
+
+
+def run_daemon(options: Options) -> None:
+    """Run until SIGTERM or SIGINT; SIGHUP reads the configuration again.
+
+    Raises:
+        ConfigError: the configuration or the web configuration cannot be used.
+        UsageError: an address cannot be listened on.
+        StoreUnavailable: the store is missing, or its schema is not current.
+    """
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    notifier = Notifier(os.environ, pid=os.getpid())
+    loaded = load(options.config_path, log_level=options.log_level)
+    arms = [(series.name, arm.name) for series in loaded.config.series for arm in series.arms]
+    metrics = ProcessMetrics(registry, arms=arms)
+    configure_logs(options.log_level, count=lambda level: metrics.log_messages.labels(level).inc())
+    service = Service(loaded, metrics=metrics, notifier=notifier)
+    registry.register(SnapshotCollector(lambda: service.snapshot))
+    count_writes(service.count_write)
+    service.open()
+    views = Views(registry, service.why_unhealthy, service.why_unready)
+    server = WebServer(
+        views, addresses=options.listen, config_file=options.web_config, insecure=options.insecure_listen
+    )
+    received = _signals()
+    scheduler = ticking(service.tick, every_s=tick_s(loaded.config, notifier.watchdog_s))
+    log = structlog.get_logger("canaryd.daemon")
+    server.start()
+    scheduler.start()
+    notifier.ready()
+    log.info("ready", listen=[f"port {port}" for port in server.ports], store=loaded.config.store_url)
+    while received.get() != "stop":
+        service.reload()
+    log.info("stopping")
+    scheduler.shutdown(wait=False)
+    service.stop()
+    server.stop()
+    log.info("stopped")
+
+
+def ticking(tick: Callable[[], None], *, every_s: float) -> BackgroundScheduler:
+    """Return a scheduler that ticks at once and then every so many seconds, never twice at a time.
+
+    It never skips a late tick: what is due is decided by the store and the clock, not by the scheduler. A tick that
+    fails unexpectedly is logged, and the next one comes.
+    """
+    scheduler = BackgroundScheduler(timezone="UTC")
+    scheduler.add_job(
+        tick, "interval", seconds=every_s, misfire_grace_time=None, coalesce=True, max_instances=1, next_run_time=_now()
+    )
+    log = logging.getLogger("canaryd.scheduler")
+    scheduler.add_listener(lambda event: log.critical("tick crashed: %s", event.exception), EVENT_JOB_ERROR)
+    return scheduler
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _signals() -> queue.SimpleQueue[str]:
+    """Return the queue in which the signals of this process arrive."""
+    received: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def arrived(number: int, _frame: FrameType | None) -> None:
+        received.put(_SIGNALS[signal.Signals(number)])
+
+    for each in _SIGNALS:
+        signal.signal(each, arrived)
+    return received

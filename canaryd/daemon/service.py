@@ -1,0 +1,209 @@
+"""The service: every tick renews leases, starts and reaps children, takes the snapshot and gives a sign of life."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import structlog
+
+from canaryd.config import Config
+from canaryd.daemon.clocks import ClockWatch, why_untrusted
+from canaryd.daemon.desk import Desk, Loaded
+from canaryd.daemon.notify import Notifier
+from canaryd.daemon.reload import reload
+from canaryd.daemon.worker import Order, Worker
+from canaryd.errors import CanarydError, StoreUnavailable
+from canaryd.hashing import digest
+from canaryd.metrics.collector import ProcessMetrics
+from canaryd.metrics.snapshot import take_snapshot
+from canaryd.metrics.values import Snapshot
+from canaryd.runner.clock import Clock, clock_of
+from canaryd.schedule import policy_of
+from canaryd.store import read
+from canaryd.store.engine import Store, open_store
+
+TICK_S = 30.0
+#: A demo's calendar moves when its file is written, so it is looked at more often.
+DEMO_TICK_S = 1.0
+REFRESH_S = 300.0
+STALE_TICK_S = 120.0
+DRAIN_S = 60.0
+
+
+class Service:
+    """The resident daemon, without the threads and sockets around it. `tick` and `reload` never run at once."""
+
+    def __init__(self, loaded: Loaded, *, metrics: ProcessMetrics, notifier: Notifier) -> None:
+        self.metrics = metrics
+        self.snapshot: Snapshot | None = None
+        self._loaded = loaded
+        self._notifier = notifier
+        self._log = structlog.get_logger("canaryd.daemon")
+        self._desks = {series.name: Desk(series, self._start_worker) for series in loaded.config.series}
+        self._store: Store | None = None
+        self._clocks = ClockWatch()
+        self._lock = threading.Lock()
+        self._ticked_s: float | None = None
+        self._in_force(loaded)
+
+    def open(self) -> None:
+        """Open the store and take the first snapshot.
+
+        Raises:
+            StoreUnavailable: the store is missing, or its schema is not current.
+        """
+        self._store = open_store(self._loaded.config.store_url)
+        self._refresh(self._store)
+
+    def tick(self) -> None:
+        """Do what is due."""
+        with self._lock:
+            self._look_at_clocks()
+            try:
+                self._tick_store()
+                self.metrics.store_up.set(1)
+            except StoreUnavailable as error:
+                self._store_failed(error)
+            except CanarydError as error:
+                self._log.error("tick failed", reason=str(error))
+            for name, desk in self._desks.items():
+                self.metrics.lease_held.labels(name).set(desk.is_holder)
+            self._ticked_s = time.monotonic()
+            self.metrics.last_tick.set(time.time())
+            self._notifier.status(self.status())
+            if self._notifier.watchdog_s is not None and self._why_stuck() is None:
+                self._notifier.alive()
+
+    def reload(self) -> None:
+        """Read the configuration again; one that cannot be taken over leaves the one in force."""
+        with self._lock:
+            self._notifier.reloading()
+            try:
+                self._loaded = reload(self._loaded)
+                self._in_force(self._loaded)
+                self._log.info("configuration reloaded", config=str(self._loaded.config.path))
+            except CanarydError as error:
+                self.metrics.reload_successful.set(0)
+                self._log.error("configuration not reloaded", reason=str(error))
+            self._notifier.ready()
+
+    def stop(self) -> None:
+        """Let calls in flight end, keep their slots open, and give the leases back."""
+        self._notifier.stopping(extend_s=DRAIN_S + 30)
+        with self._lock:
+            workers = [desk.worker for desk in self._desks.values() if desk.worker is not None]
+            for worker in workers:
+                worker.drain()
+            deadline_s = time.monotonic() + DRAIN_S
+            for worker in workers:
+                code = worker.end(timeout_s=max(0.0, deadline_s - time.monotonic()))
+                self._log.info("child ended", series=worker.order.series, code=code)
+            for desk in self._desks.values():
+                desk.give_up(self._store, now=self._clock.now())
+            if self._store is not None:
+                self._store.close()
+                self._store = None
+
+    def status(self) -> str:
+        """Return the line for `systemctl status`."""
+        if len(self._desks) == 1:
+            return next(iter(self._desks.values())).state
+        return "; ".join(f"{name}: {desk.state}" for name, desk in self._desks.items())
+
+    def why_unhealthy(self) -> str | None:
+        """Return why the daemon is not healthy, None when it is."""
+        if self._ticked_s is None or time.monotonic() - self._ticked_s < STALE_TICK_S:
+            return None
+        return f"the scheduler has not ticked for {time.monotonic() - self._ticked_s:.0f} s"
+
+    def why_unready(self) -> str | None:
+        """Return why the daemon cannot serve, None when it can."""
+        if self.snapshot is None:
+            return "there is no snapshot of the store yet"
+        return None if self._store is not None else "the store cannot be used"
+
+    @property
+    def _clock(self) -> Clock:
+        return clock_of(self._loaded.config)
+
+    def _tick_store(self) -> None:
+        if self._store is None:
+            self._store = open_store(self._loaded.config.store_url)
+            self.metrics.schema_current.set(1)
+        store, clock = self._store, self._clock
+        with store.read() as connection:
+            untrusted = why_untrusted(clock.now(), read.newest_sample_at(connection))
+        for desk in self._desks.values():
+            desk.tick(store, self._loaded, clock=clock, why_untrusted=untrusted)
+        age_s = time.time() - self.snapshot.taken_s if self.snapshot else REFRESH_S
+        if age_s >= REFRESH_S or age_s < 0 or any(desk.changed for desk in self._desks.values()):
+            self._refresh(store)
+
+    def _refresh(self, store: Store) -> None:
+        config = self._loaded.config
+        names = [series.name for series in config.series]
+        self.snapshot = take_snapshot(store, names, policy=policy_of(config), now=self._clock.now())
+        self.metrics.store_up.set(1)
+        self.metrics.schema_current.set(1)
+        for desk in self._desks.values():
+            desk.changed = False
+
+    def _store_failed(self, error: StoreUnavailable) -> None:
+        self._log.error("store cannot be used", reason=str(error))
+        self.metrics.store_up.set(0)
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+        else:
+            self.metrics.schema_current.set(0)
+
+    def _look_at_clocks(self) -> None:
+        for disturbance in self._clocks.look():
+            self._log.warning("clocks disagree", what=disturbance)
+            if disturbance == "clock_step":
+                self.metrics.clock_jumps.inc()
+
+    def _why_stuck(self) -> str | None:
+        wait_s = self._loaded.config.retry.longest_wait_s
+        by_name = {series.name: series for series in self._loaded.config.series}
+        stuck = [name for name, desk in self._desks.items() if desk.stuck(by_name[name], wait_s)]
+        return f"no sign of life from the child of {', '.join(stuck)}" if stuck else None
+
+    def _in_force(self, loaded: Loaded) -> None:
+        self.metrics.loaded_config.clear()
+        self.metrics.loaded_config.labels(digest(loaded.text.encode())).set(1)
+        self.metrics.reload_successful.set(1)
+        self.metrics.reloaded_at.set(time.time())
+
+    def _start_worker(self, order: Order) -> Worker:
+        return Worker(order, on_event=partial(self._on_event, order.series))
+
+    def _on_event(self, series: str, event: Mapping[str, Any]) -> None:
+        """Count what a child reports; called from the thread that reads it."""
+        kind = event["event"]
+        if kind == "call":
+            labels = (series, event["arm"])
+            self.metrics.requests.labels(*labels).inc()
+            self.metrics.request_seconds.labels(*labels).observe(event["seconds"])
+            if event["retry"]:
+                self.metrics.retries.labels(*labels).inc()
+            if event["failure"] is not None:
+                self.metrics.request_failures.labels(*labels, event["failure"]).inc()
+        elif kind == "write":
+            self.count_write(event)
+        elif kind == "log":
+            self.metrics.log_messages.labels(event["level"]).inc()
+
+    def count_write(self, event: Mapping[str, Any]) -> None:
+        """Count a transaction of this process or of a child."""
+        (self.metrics.store_write_failures if event["failed"] else self.metrics.store_writes).inc()
+
+
+def tick_s(config: Config, watchdog_s: float | None) -> float:
+    """Return how often to tick: every 30 s, and twice in the time that the watchdog allows."""
+    longest = DEMO_TICK_S if config.demo_clock is not None else TICK_S
+    return min([longest, *([watchdog_s / 2] if watchdog_s else [])])

@@ -1,0 +1,94 @@
+"""What is kept of sentinels: a burst taken before day 1, and one judgement a sentinel and slot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import date, datetime
+
+from sqlalchemy import Connection, insert, select
+
+from canaryd.stats.watch_state import SentinelState
+from canaryd.store import schema_contract as contract
+from canaryd.store.engine import Store
+from canaryd.store.lease import Lease, require_lease
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """Sums over the scores of a sentinel's burst, each in [0, 1]."""
+
+    series: str
+    item_id: str
+    n: int
+    total: float
+    total_sq: float
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SentinelDay:
+    """One sentinel in one slot: its state, and the figures of the sentence; None where nothing was judged.
+
+    `low` .. `high` are the means of the day that would not count as moved.
+    """
+
+    series: str
+    slot_date: date
+    item_id: str
+    state: SentinelState
+    baseline_n: int
+    baseline_mean: float | None
+    today_mean: float | None
+    low: float | None
+    high: float | None
+
+
+def add_bursts(store: Store, bursts: Sequence[Burst]) -> None:
+    """Store the bursts of a series, all or none.
+
+    Raises:
+        RowRefused: a sentinel has its burst already.
+    """
+    with store.write() as connection:
+        for burst in bursts:
+            connection.execute(insert(contract.sentinel_baseline).values(asdict(burst)))
+
+
+def bursts(connection: Connection, series: str) -> dict[str, Burst]:
+    """Return the bursts of a series by item."""
+    row = contract.sentinel_baseline.c
+    query = select(*(row[name] for name in Burst.__slots__)).where(row.series == series).order_by(row.item_id)
+    return {each["item_id"]: Burst(**each) for each in connection.execute(query).mappings()}
+
+
+def add_days(store: Store, days: Sequence[SentinelDay], *, lease: Lease) -> None:
+    """Store judgements, all or none.
+
+    Raises:
+        Locked: the lease is lost.
+        RowRefused: one is there already.
+    """
+    with store.write() as connection:
+        require_lease(connection, lease)
+        for day in days:
+            connection.execute(insert(contract.sentinel_day).values(asdict(day)))
+
+
+def days(connection: Connection, series: str, *, first: date | None = None) -> tuple[SentinelDay, ...]:
+    """Return the judgements of a series from a slot date on, by date and item."""
+    row = contract.sentinel_day.c
+    query = select(*(row[name] for name in SentinelDay.__slots__)).where(row.series == series)
+    if first is not None:
+        query = query.where(row.slot_date >= first)
+    rows = connection.execute(query.order_by(row.slot_date, row.item_id)).mappings()
+    return tuple(SentinelDay(**each) for each in rows)
+
+
+def last_day(connection: Connection, series: str) -> date | None:
+    """Return the newest slot date that was judged, or None."""
+    row = contract.sentinel_day.c
+    found: date | None = connection.scalar(
+        select(row.slot_date).where(row.series == series).order_by(row.slot_date.desc()).limit(1)
+    )
+    return found

@@ -1,0 +1,81 @@
+"""How many of a study's asks the budget of its series still pays for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from canaryd.errors import MeasurementRefused
+from canaryd.records import Arm, Ask
+from canaryd.runner.budget import Amount, cost, price_on, shortfall, total
+from canaryd.store.harness import Spending, spending
+from canaryd.store.studies import study_spending
+from canaryd.studies.laboratory import Laboratory
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """How many asks, in their order, the budget covers, and what stops the rest (None: nothing does)."""
+
+    asks: int
+    why: str | None
+
+
+def allowed(lab: Laboratory, asks: Sequence[Ask], *, arms: Mapping[str, Arm]) -> Allowed:
+    """Return how many of the asks the day's and the month's budget cover, beside what runs and studies used up.
+
+    Tokens of a call are foreseen from what the arm's studies took so far; on its first call from max_tokens, where that
+    is set.
+
+    Raises:
+        MeasurementRefused: the budget is in money, and an arm has no price that is in force.
+    """
+    budget, today = lab.series.budget, lab.today
+    if budget.counts_money:
+        _require_prices(lab, arms)
+    month = today.replace(day=1)
+    with lab.store.read() as connection:
+        spent = [
+            study_spending(connection, lab.series.name, first=month, last=today),
+            spending(connection, lab.series.name, first=month, last=today),
+        ]
+    known = {arm.name: arm for arm in lab.series.arms} | dict(arms)
+    used = [(day, _amount(lab, known.get(name), usage)) for rows in spent for (name, day), usage in rows.items()]
+    of_day, of_month = total(each for day, each in used if day == today), total(each for _, each in used)
+    each_call = {name: _amount(lab, arm, _per_call(arm, spent[0])) for name, arm in arms.items()}
+    planned = Amount()
+    for count, ask in enumerate(asks):
+        planned = planned.plus(each_call[ask.arm])
+        if why := shortfall(budget, planned, day=of_day, month=of_month):
+            return Allowed(count, why)
+    return Allowed(len(asks), None)
+
+
+def _require_prices(lab: Laboratory, arms: Mapping[str, Arm]) -> None:
+    for arm in arms.values():
+        if price_on(lab.config.prices, provider=arm.provider, model=arm.model, day=lab.today) is None:
+            raise MeasurementRefused(
+                f"series {lab.series.name!r} has a budget in money, but no price of {arm.model!r} on {arm.provider!r} "
+                "is in force; add a [[price]]",
+                reason="budget",
+            )
+
+
+def _amount(lab: Laboratory, arm: Arm | None, usage: Spending) -> Amount:
+    price = arm and price_on(lab.config.prices, provider=arm.provider, model=arm.model, day=lab.today)
+    money = cost(usage.input_tokens, usage.output_tokens, price=price) if price else 0.0
+    return Amount(usage.calls, usage.input_tokens + usage.output_tokens, money)
+
+
+def _per_call(arm: Arm, spent: Mapping[tuple[str, date], Spending]) -> Spending:
+    before = [usage for (name, _), usage in spent.items() if name == arm.name]
+    calls = sum(usage.calls for usage in before)
+    if calls:
+        return Spending(
+            1,
+            -(-sum(usage.input_tokens for usage in before) // calls),
+            -(-sum(usage.output_tokens for usage in before) // calls),
+        )
+    most = arm.params.get("max_tokens")
+    return Spending(1, 0, most if isinstance(most, int) else 0)

@@ -1,0 +1,261 @@
+"""The resident process as an operator meets it: real processes, a real store, and a calendar that a file moves."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2 as httpx
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_S = 60.0
+
+
+def wait_for(condition: Callable[[], Any], what: str) -> Any:
+    """Poll until a condition holds; nothing is asserted about how long it takes."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.1)
+    raise AssertionError(f"{what}: not within {PATIENCE_S:.0f} s")
+
+
+@dataclass
+class Project:
+    """A project on simulated models whose calendar is a file."""
+
+    folder: Path
+    port: int
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "config.toml"
+
+    def set_clock(self, moment: str) -> None:
+        fresh = self.folder / "clock.new"
+        fresh.write_text(moment + "\n")
+        fresh.replace(self.folder / "clock.txt")
+
+    def rows(self, query: str) -> list[Any]:
+        with closing(sqlite3.connect(f"file:{self.folder / 'canaryd.db'}?mode=ro", uri=True)) as connection:
+            return connection.execute(query).fetchall()
+
+    def outcomes(self, day: str) -> list[tuple[str, str]]:
+        return self.rows(
+            "SELECT arm, outcome FROM run_start JOIN run_end USING (run_id) "
+            f"WHERE slot_date = '{day}' AND series = 'main' ORDER BY arm, attempt"
+        )
+
+    def start(self, *options: str, port: int | None = None, log: str = "daemon.log") -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "canaryd", "--config", str(self.config), "daemon"]
+        listen = ["--web.listen-address", f"127.0.0.1:{port or self.port}"]
+        with (self.folder / log).open("ab") as stderr:
+            process = subprocess.Popen(
+                [*command, *listen, *options],
+                cwd=self.folder,
+                stderr=stderr,
+                env=os.environ | {"HOME": str(self.folder)},
+            )
+        self.processes.append(process)
+        return process
+
+    @contextmanager
+    def daemon(self, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+        process = self.start(*options)
+        wait_for(lambda: self.page("/-/ready") == "ready\n", "ready")
+        yield process
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == 0, self.log()
+
+    def page(self, path: str, port: int | None = None) -> str | None:
+        try:
+            return httpx.get(f"http://127.0.0.1:{port or self.port}{path}", timeout=5).text
+        except httpx.TransportError:
+            return None
+
+    def metric(self, line: str, port: int | None = None) -> float | None:
+        """Return the value of one series as it is exposed."""
+        found = [each for each in (self.page("/metrics", port) or "").splitlines() if each.startswith(line + " ")]
+        return float(found[0].rpartition(" ")[2]) if found else None
+
+    def log(self) -> str:
+        return (self.folder / "daemon.log").read_text()
+
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log().splitlines()]
+
+
+def arm(role: str, model: str) -> str:
+    return f'[[series.arm]]\nname = "{role}"\nrole = "{role}"\nprovider = "simulated"\nmodel = "{model}"\n'
+
+
+def series(name: str) -> str:
+    return (
+        f'[[series]]\nname = "{name}"\npanel = "panel/small.jsonl"\n'
+        + arm("tracked", "large")
+        + arm("control", "small")
+    )
+
+
+def write_panel(folder: Path, count: int = 30) -> None:
+    header = {"name": "small", "version": "1", "licence": "CC0-1.0", "canary": "00000000-0000-4000-8000-000000000000"}
+    items = [
+        {
+            "id": f"sum-{n}",
+            "family": "sums",
+            "cluster": f"sum-{n // 2}",
+            "prompt": f"What is {n} + {7 * n}? Answer with the integer only.",
+            "target": str(8 * n),
+            "grader": {"type": "number"},
+        }
+        for n in range(1, count + 1)
+    ]
+    (folder / "small.jsonl").write_text("".join(json.dumps(line) + "\n" for line in (header, *items)))
+    (folder / "small.system.txt").write_text("Answer between <answer> and </answer>.\n")
+
+
+def make_project(canaryd: Any, folder: Path, port: int, names: tuple[str, ...] = ("main",)) -> Project:
+    assert canaryd("init", folder).code == 0
+    write_panel(folder / "panel")
+    project = Project(folder, port)
+    head = '[demo]\nclock = "clock.txt"\n[store]\nurl = "sqlite:///canaryd.db"\n'
+    project.config.write_text(head + "".join(series(name) for name in names))
+    project.set_clock("2027-01-01T12:00:00+00:00")
+    for command in (
+        ("panel", "freeze", folder / "panel" / "small.jsonl"),
+        ("--config", project.config, "db", "upgrade"),
+        *(("--config", project.config, "register", "--series", name) for name in names),
+    ):
+        done = canaryd(*command)
+        assert done.code == 0, done.err
+    return project
+
+
+@pytest.fixture
+def project(canaryd: Any, tmp_path: Path, port: int) -> Iterator[Project]:
+    made = make_project(canaryd, tmp_path / "project", port)
+    yield made
+    for process in made.processes:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+DAY_1 = "2027-01-02"
+BOTH_COMPLETED = [("control", "completed"), ("tracked", "completed")]
+
+
+def test_a_day_is_measured_at_its_time_once_and_a_restart_changes_nothing(project: Project) -> None:
+    with project.daemon():
+        assert "idle, next run 2027-01-02 03:10Z" in project.log()
+        project.set_clock(f"{DAY_1}T03:12:00+00:00")
+        wait_for(lambda: project.outcomes(DAY_1) == BOTH_COMPLETED, "the day")
+        sampled = wait_for(lambda: project.metric('canaryd_samples_total{arm="tracked",series="main"}'), "the snapshot")
+        assert sampled == 30.0
+        assert project.metric('canaryd_schedule_lateness_seconds{series="main"}') == 120.0
+        assert project.metric('canaryd_provider_requests_total{arm="tracked",series="main"}') >= 30.0  # type: ignore[operator]
+        kept = project.metric('canaryd_run_last_success_timestamp_seconds{arm="tracked",series="main"}')
+    with project.daemon():
+        again = project.metric('canaryd_run_last_success_timestamp_seconds{arm="tracked",series="main"}')
+        assert again == kept != 0, "the value is back before the first scrape"
+        wait_for(lambda: "idle, next run 2027-01-03 03:10Z" in project.log(), "waiting")
+        assert project.outcomes(DAY_1) == BOTH_COMPLETED
+
+
+def test_after_a_long_sleep_the_lost_days_are_rows_and_only_today_runs(project: Project) -> None:
+    project.set_clock("2027-01-05T04:00:00+00:00")
+    with project.daemon():
+        wait_for(lambda: project.outcomes("2027-01-05") == BOTH_COMPLETED, "the day")
+        wait_for(lambda: project.metric('canaryd_slots_missed_total{series="main"}') == 3.0, "the missed days")
+    for day in ("2027-01-02", "2027-01-03", "2027-01-04"):
+        assert project.outcomes(day) == [("control", "missed"), ("tracked", "missed")]
+    reasons = project.rows("SELECT DISTINCT reason FROM run_end WHERE outcome = 'missed'")
+    assert reasons == [("no process ran it before its UTC day ended",)]
+
+
+def test_a_daemon_killed_in_a_run_goes_on_and_asks_nothing_twice(project: Project) -> None:
+    process = project.start()
+    project.set_clock(f"{DAY_1}T03:10:00+00:00")
+    count = "SELECT count(*) FROM sample"
+    wait_for(lambda: project.rows(count)[0][0] >= 10, "ten answers")
+    process.kill()
+    process.wait()
+    with project.daemon():
+        wait_for(lambda: set(project.outcomes(DAY_1)) >= set(BOTH_COMPLETED), "the day")
+    distinct = "SELECT count(DISTINCT arm || item_id) FROM sample JOIN run_start USING (run_id)"
+    assert project.rows(count) == project.rows(distinct) == [(60,)]
+
+
+def test_what_was_registered_cannot_change_under_a_running_daemon(project: Project) -> None:
+    with project.daemon() as process:
+        written = project.config.read_text()
+        project.config.write_text(written.replace('model = "large"', 'model = "larger"'))
+        process.send_signal(signal.SIGHUP)
+        wait_for(lambda: project.metric("canaryd_config_last_reload_successful") == 0.0, "the refusal")
+        assert "series 'main' changed, which a running daemon does not take over" in project.log()
+        project.set_clock(f"{DAY_1}T03:10:00+00:00")
+        wait_for(lambda: project.outcomes(DAY_1) == BOTH_COMPLETED, "the day, with the configuration in force")
+        project.config.write_text(written + "[retry]\ncalls = 2\n")
+        process.send_signal(signal.SIGHUP)
+        wait_for(lambda: project.metric("canaryd_config_last_reload_successful") == 1.0, "the reload")
+
+
+def test_an_edited_panel_blocks_the_run_and_the_daemon_stays(project: Project) -> None:
+    panel = project.folder / "panel" / "small.jsonl"
+    with project.daemon():
+        panel.write_text(panel.read_text().replace("What is 3 +", "What is  3 +"))
+        project.set_clock(f"{DAY_1}T03:10:00+00:00")
+        blocked = 'canaryd_run_blocked{arm="tracked",reason="panel_mismatch",series="main"}'
+        wait_for(lambda: project.metric(blocked) == 1.0, "the blocked reason")
+        assert project.page("/-/healthy") == "healthy\n"
+        assert project.rows("SELECT count(*) FROM sample") == [(0,)]
+
+
+def test_two_daemons_share_a_store_and_the_second_takes_over(canaryd: Any, project: Project, free_port: int) -> None:
+    with project.daemon() as first:
+        second = project.start(port=free_port, log="second.log")
+        standby = project.folder / "second.log"
+        wait_for(lambda: standby.exists() and f"held by process {first.pid}" in standby.read_text(), "the standby")
+        assert project.page("/-/ready", free_port) == "ready\n", "a standby is ready"
+        project.set_clock(f"{DAY_1}T03:10:00+00:00")
+        wait_for(lambda: project.outcomes(DAY_1) == BOTH_COMPLETED, "the day")
+        wait_for(lambda: project.metric('canaryd_lease_held{series="main"}') == 1.0, "the holder")
+        assert project.metric('canaryd_lease_held{series="main"}', free_port) == 0.0
+        assert project.metric('canaryd_provider_requests_total{arm="tracked",series="main"}', free_port) == 0.0
+    project.set_clock("2027-01-03T03:10:00+00:00")
+    wait_for(lambda: project.outcomes("2027-01-03") == BOTH_COMPLETED, "the next day, by the second")
+    second.send_signal(signal.SIGTERM)
+    assert second.wait(PATIENCE_S) == 0
+
+
+def test_several_series_in_one_daemon(canaryd: Any, tmp_path: Path, port: int) -> None:
+    project = make_project(canaryd, tmp_path / "several", port, names=("main", "other"))
+    with project.daemon():
+        project.set_clock(f"{DAY_1}T03:10:00+00:00")
+        ended = "SELECT series, arm, outcome FROM run_start JOIN run_end USING (run_id) ORDER BY series, arm"
+        expected = [(name, arm, "completed") for name in ("main", "other") for arm in ("control", "tracked")]
+        wait_for(lambda: project.rows(ended) == expected, "both series")
+
+
+@pytest.fixture
+def free_port() -> int:
+    import socket
+
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        number: int = probe.getsockname()[1]
+        return number

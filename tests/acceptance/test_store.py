@@ -1,0 +1,237 @@
+"""A measured series is verified, written out, read in and backed up by the command line, as a person would."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import create_engine, delete, select
+
+from canaryd import graders
+from canaryd.config import Config, parse
+from canaryd.daily import decide_due, measure_slot
+from canaryd.errors import VerifyFailed
+from canaryd.generators import generate
+from canaryd.panel import freeze, load, lock_path, system_path
+from canaryd.resources import resource
+from canaryd.runner.registering import register
+from canaryd.store import ledger, notes, read, schema
+from canaryd.store.engine import open_store
+from canaryd.store.rows import Invalid
+from canaryd.store.write import append_validity
+from canaryd.verify import verify_series
+
+DAY_1 = date(2027, 1, 1)
+DAYS = 12
+CONFIG = """
+[demo]
+clock = "clock.txt"
+[store]
+url = "sqlite:///canaryd.db"
+[[series]]
+name = "main"
+panel = "panel.jsonl"
+[[series.arm]]
+name = "tracked"
+role = "tracked"
+provider = "simulated"
+model = "large"
+options = { eras = [{ from = "2027-01-07", drop = 0.4, token_factor = 0.5 }] }
+[[series.arm]]
+name = "control"
+role = "control"
+provider = "simulated"
+model = "small"
+"""
+
+
+def at_day(folder: Path, day: int, *, hour: int) -> Config:
+    """Set the clock to ten past an hour of a series day."""
+    moment = datetime(2027, 1, day, hour, 10, tzinfo=UTC)
+    (folder / "clock.txt").write_text(moment.isoformat() + "\n")
+    return parse(CONFIG, path=folder / "config.toml")
+
+
+def measure_day(folder: Path, day: int) -> None:
+    config = at_day(folder, day, hour=3)
+    measure_slot(config, config.series[0], slot_date=DAY_1 + timedelta(days=day - 1))
+
+
+def decide(folder: Path, day: int) -> None:
+    decide_due(at_day(folder, day, hour=0), "main")
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project of twelve measured days, whose tracked model got worse on day 7."""
+    folder = tmp_path_factory.mktemp("measured")
+    panel = folder / "panel.jsonl"
+    families = ("arith", "modular", "bases", "calendar", "fidelity", "tracing")
+    generated = generate("store", size=24, name="store", families=families)
+    panel.write_bytes(generated.items)
+    Path(system_path(str(panel))).write_bytes(generated.system)
+    frozen = load(str(panel), graders=graders)
+    Path(lock_path(str(panel))).write_bytes(freeze(frozen))
+    registration = resource("prereg.example.toml").read_text()
+    for key, value in (("baseline_days", 6), ("window_days", 3), ("horizon_days", 30)):
+        registration = re.sub(rf"^{key} = \d+", f"{key} = {value}", registration, count=1, flags=re.MULTILINE)
+    (folder / "prereg.toml").write_text(registration)
+    (folder / "config.toml").write_text(CONFIG)
+    config = parse(CONFIG, path=folder / "config.toml")
+    before = datetime.combine(DAY_1, datetime.min.time(), UTC) - timedelta(hours=12)
+    with open_store(config.store_url, create=True) as store:
+        register(config.series[0], frozen, store=store, now=before, start_date=DAY_1)
+    for day in range(1, DAYS + 1):
+        measure_day(folder, day)
+    decide(folder, DAYS + 1)
+    return folder
+
+
+@pytest.fixture
+def folder(measured: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(measured, tmp_path / "project"))
+
+
+@pytest.fixture
+def here(canaryd: Any, folder: Path) -> Callable[..., Any]:
+    """Run a command on the project."""
+    return lambda *arguments: canaryd("--config", "project/config.toml", *arguments)
+
+
+def forge(path: Path, *statements: str) -> None:
+    """Change rows as no program of this project would: with the rules of the store switched off."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            connection.execute(f"DROP TRIGGER {name}")
+        for statement in statements:
+            assert connection.execute(statement).rowcount > 0, statement
+
+
+def test_a_measured_series_verifies(here: Callable[..., Any]) -> None:
+    verified = here("verify")
+    assert verified.code == 0, verified.err
+    assert "main: ledger of 27 entries" in verified.out
+    assert "2 verdicts and 36 early-warning rows agree" in verified.out
+    assert re.search(r"^head sha256:[0-9a-f]{64}$", verified.out, re.MULTILINE)
+    assert here("check").code == 1
+
+
+def rewrite_ledger(path: Path) -> None:
+    """Make the ledger agree with what is stored, as a forger would who knows the program."""
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.begin() as connection:
+        entries = connection.execute(select(schema.ledger).order_by(schema.ledger.c.position)).all()
+        connection.execute(delete(schema.ledger))
+        for entry in entries:
+            ledger.extend(connection, entry.series, kind=entry.kind, row_id=entry.row_id)
+    engine.dispose()
+
+
+ONE_SCORE = "UPDATE sample SET score = 1 - score WHERE sample_id = (SELECT max(sample_id) FROM sample WHERE score = 0)"
+FORGERIES = {
+    ONE_SCORE: r"sample \S+/0 of (tracked|control) 2027-01-12 attempt 1 differs \(ledger entry 26\)",
+    "UPDATE reply_text SET body = CAST(CAST(body AS TEXT) || ' ' AS BLOB) WHERE sample_id = 7": (
+        r"text of sample \S+/0 of \w+ 2027-01-01 differs"
+    ),
+    'UPDATE verdict SET clauses = replace(clauses, \'"first":"2027-01-10"\', \'"first":"2027-01-09"\')': (
+        r"verdict of epoch 1 window 2 differs \(ledger entry 27\)"
+    ),
+    "UPDATE panel SET content = CAST(CAST(content AS TEXT) || char(10) AS BLOB)": r"panel store differs \(ledger entry 1\)",
+    "DELETE FROM early_warning WHERE stream = 'score' AND slot_date = '2027-01-12'": (
+        r"early warning score of 2027-01-12 is missing"
+    ),
+    "UPDATE early_warning SET capital = capital / 2 WHERE stream = 'tokens' AND slot_date = '2027-01-11'": (
+        r"early warning tokens of 2027-01-11 differs"
+    ),
+    "UPDATE alarm SET state = 'ok' WHERE verdict_id IS NOT NULL": "alarm ok since .* is not what its verdict says",
+    "UPDATE fingerprint SET components = replace(components, 'large', 'grand')": "harness .* differs from its digest",
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_what_was_forged_is_named(folder: Path, forgery: str) -> None:
+    path = folder / "canaryd.db"
+    forge(path, forgery)
+    with open_store(f"sqlite:///{path}") as store, store.read() as connection:
+        with pytest.raises(VerifyFailed, match=FORGERIES[forgery]):
+            verify_series(connection, "main")
+
+
+WITH_LEDGER = {
+    ONE_SCORE: r"verdict of epoch 1 window 2 differs from its recomputation at clauses\.",
+    "UPDATE verdict SET kind = 'no_change_detected', direction = NULL, attribution = NULL WHERE window_index = 2": (
+        r"at kind \('no_change_detected', recomputed 'change'\)"
+    ),
+    "UPDATE series SET registration = CAST(replace(registration, 'min_effect = 0.03', 'min_effect = 0.3') AS BLOB)": (
+        "the bytes of the registration differ from their digest"
+    ),
+    "UPDATE panel_item SET sentinel = 1 WHERE ordinal = 3": r"item \S+ differs beside the bytes of the panel",
+    "UPDATE panel SET content = CAST(replace(content, 'What', 'what') AS BLOB)": "panel store differs: with this canaryd",
+    "UPDATE panel SET content = CAST('{' AS BLOB)": "the stored panel cannot be read",
+}
+
+
+@pytest.mark.parametrize("forgery", WITH_LEDGER)
+def test_a_rewritten_ledger_hides_nothing(folder: Path, forgery: str) -> None:
+    path = folder / "canaryd.db"
+    with open_store(f"sqlite:///{path}") as store, store.read() as connection:
+        published = ledger.head(connection, "main")
+    forge(path, forgery)
+    rewrite_ledger(path)
+    with open_store(f"sqlite:///{path}") as store, store.read() as connection:
+        assert ledger.first_difference(connection, "main") is None
+        assert ledger.head(connection, "main") != published
+        with pytest.raises(VerifyFailed, match=WITH_LEDGER[forgery]):
+            verify_series(connection, "main")
+
+
+def test_the_command_names_the_row_and_exits_65(here: Callable[..., Any], folder: Path) -> None:
+    forge(folder / "canaryd.db", ONE_SCORE)
+    refused = here("verify", "--series", "main")
+    assert (refused.code, refused.err.count("\n")) == (65, 1)
+    assert re.search(r"main: sample \S+ of \w+ 2027-01-12 attempt 1 differs", refused.err)
+    assert here("verify", "--series", "nosuch").code == 64
+
+
+def test_a_published_warning_stays_when_its_day_is_set_aside_later(folder: Path) -> None:
+    measure_day(folder, 13)
+    with open_store(f"sqlite:///{folder / 'canaryd.db'}") as store:
+        with store.read() as connection:
+            latest = read.latest_run(connection, "main", arm="tracked")
+        assert latest is not None
+        noted = datetime(2027, 1, 14, 1, tzinfo=UTC)
+        append_validity(store, Invalid("operator", "typo", noted, run_id=latest.run_id))
+        measure_day(folder, 14)
+        measure_day(folder, 15)
+        decide(folder, 16)
+        with store.read() as connection:
+            assert notes.set_aside_later(connection, "main") == ((date(2027, 1, 13), date(2027, 1, 14)),)
+            assert verify_series(connection, "main").verdicts == 3
+            rows = read.early_warnings(connection, "main", stream="score")
+        assert {row.slot_date.day for row in rows if row.segment == rows[-1].segment} == {14, 15}
+        forge(folder / "canaryd.db", "UPDATE early_warning SET rank = rank + 1 WHERE slot_date = '2027-01-15'")
+        with (
+            store.read() as connection,
+            pytest.raises(VerifyFailed, match=r"early warning score of 2027-01-15 differs"),
+        ):
+            verify_series(connection, "main")
+
+
+def test_a_verdict_that_a_later_note_contradicts_is_named(folder: Path) -> None:
+    with open_store(f"sqlite:///{folder / 'canaryd.db'}") as store:
+        with store.read() as connection:
+            first = read.runs(connection, "main", first=DAY_1, last=DAY_1)[0]
+        append_validity(store, Invalid("operator", "", datetime(2027, 1, 14, tzinfo=UTC), run_id=first.run_id))
+        with (
+            store.read() as connection,
+            pytest.raises(VerifyFailed, match="verdict of epoch 1 window 1 differs from its"),
+        ):
+            verify_series(connection, "main")

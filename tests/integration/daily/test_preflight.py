@@ -1,0 +1,170 @@
+"""What stands before the first item: each check closes its arm with a reason, and the other arms run."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from canaryd.config import Budget, Price
+from canaryd.errors import ConfigError
+from canaryd.providers.base import ProviderError
+from canaryd.records import Ask, Reply
+from canaryd.runner import preflight
+from canaryd.store import harness, schema
+from canaryd.store.epochs import deviations
+from canaryd.store.events import events
+from canaryd.testing import FakeClock
+
+
+def good(ask: Ask, times: int = 0) -> Reply:
+    said = "ok" if ask.item_id == "pre-flight" else str(2 * int(ask.item_id[1:]))
+    return Reply(f"<answer>{said}</answer>", "stop", input_tokens=100, output_tokens=10)
+
+
+def sample_count(world: Any) -> int:
+    with world.store.read() as connection:
+        return connection.scalar(select(func.count()).select_from(schema.sample)) or 0
+
+
+def test_each_arm_gets_one_trivial_task_before_its_first_item(make_world: Any) -> None:
+    world = make_world()
+    world.measure(1, canary=True)
+    assert [ask.item_id for ask in world.asked[:2]] == ["pre-flight", "pre-flight"]
+    assert len(world.asked) == 14
+    assert sample_count(world) == 12, "the trivial task is never banked"
+
+
+@pytest.mark.parametrize(
+    ("reply", "outcome", "reason"),
+    [
+        (ProviderError("overloaded", "busy"), "refused", "canary_failed: overloaded: busy"),
+        (ProviderError("auth", "no such key"), "config_error", "canary_failed: auth: no such key"),
+        (Reply("", "stop"), "refused", "canary_failed: empty: the reply ended with stop"),
+        (Reply("", "length"), "refused", "canary_failed: truncated: the reply ended with length"),
+    ],
+)
+def test_an_arm_that_does_not_answer_is_closed_and_the_other_runs(
+    make_world: Any, reply: Any, outcome: str, reason: str
+) -> None:
+    world = make_world()
+    world.answers["tracked"] = lambda ask, n: reply
+    result = world.measure(1, canary=True)
+    assert [(run.start.arm, run.end.outcome) for run in result.runs] == [("tracked", outcome), ("control", "completed")]
+    assert world.outcomes(1) == [("control", 1, "completed", ""), ("tracked", 1, outcome, reason)]
+    assert {ask.item_id for ask in world.asked if ask.arm == "tracked"} == {"pre-flight"}
+    assert sample_count(world) == 6
+
+
+def test_a_wrong_answer_to_the_trivial_task_is_an_event_and_stops_nothing(make_world: Any) -> None:
+    world = make_world(roles=("tracked",))
+    world.answers["tracked"] = lambda ask, n: (
+        Reply("I am not sure", "stop") if ask.item_id == "pre-flight" else good(ask)
+    )
+    world.measure(1, canary=True)
+    assert [outcome for _, _, outcome, _ in world.outcomes(1)] == ["completed"]
+    with world.store.read() as connection:
+        (event,) = events(connection, "s", first=world.at(1), last=world.at(1))
+    assert (event.kind, event.detail) == ("canary_answer", {"answered": False})
+
+
+def test_a_run_without_the_trivial_task_is_a_deviation(make_world: Any) -> None:
+    world = make_world()
+    world.measure(1, canary=False)
+    with world.store.read() as connection:
+        (note,) = deviations(connection, "s")
+    assert (note.kind, note.slot_date) == ("no_canary", world.at(1))
+
+
+def test_a_refused_arm_is_asked_again_and_the_same_refusal_is_one_row(make_world: Any) -> None:
+    world = make_world(roles=("tracked",), budget=Budget(calls_per_day=5))
+    world.measure(1)
+    world.measure(1, hour=4)
+    said = "budget: calls_per_day is 5, 0 are used up and 6 more are needed"
+    assert world.outcomes(1) == [("tracked", 1, "refused", said)]
+    world.config = type(world.config)(**{**vars_of(world.config), "budget": Budget()})
+    world.measure(1, hour=5)
+    assert [(attempt, outcome) for _, attempt, outcome, _ in world.outcomes(1)] == [(1, "refused"), (2, "completed")]
+
+
+def vars_of(config: Any) -> dict[str, Any]:
+    return {name: getattr(config, name) for name in config.__dataclass_fields__}
+
+
+def test_a_clock_before_what_is_stored_is_not_trusted(make_world: Any) -> None:
+    world = make_world(roles=("tracked",))
+    world.measure(1)
+    slot = world.slot(world.at(2))
+    object.__setattr__(slot, "clock", FakeClock(datetime(2027, 1, 1, 1, 30, tzinfo=UTC)))
+    assert preflight.clock_problem(slot) == (
+        "the clock says 2027-01-01 01:30Z, but a sample was stored at 2027-01-01 03:10Z"
+    )
+    object.__setattr__(slot, "clock", FakeClock(datetime(2027, 1, 1, 2, 30, tzinfo=UTC)))
+    assert preflight.clock_problem(slot) is None, "an hour is allowed"
+    object.__setattr__(slot, "clock", FakeClock(datetime(2007, 1, 1, tzinfo=UTC)))
+    assert preflight.clock_problem(slot) == "the clock says 2007-01-01, which is before this canaryd was made"
+
+
+def test_a_budget_of_50_calls_refuses_a_panel_of_78_before_the_first_call(make_world: Any) -> None:
+    world = make_world(items=78, roles=("tracked",), budget=Budget(calls_per_day=50))
+    world.measure(1, canary=True)
+    assert world.asked == []
+    assert world.outcomes(1) == [
+        ("tracked", 1, "refused", "budget: calls_per_day is 50, 0 are used up and 79 more are needed")
+    ]
+
+
+def test_what_was_used_up_counts_failed_calls_and_the_trivial_task(make_world: Any) -> None:
+    world = make_world(roles=("tracked",))
+    world.answers["tracked"] = lambda ask, n: (
+        ProviderError("overloaded", "cut off", input_tokens=100, output_tokens=4)
+        if ask.item_id == "i0" and n == 0
+        else good(ask)
+    )
+    world.measure(1, canary=True)
+    with world.store.read() as connection:
+        spent = harness.spending(connection, "s", first=world.at(1), last=world.at(1))
+    assert spent == {("tracked", world.at(1)): harness.Spending(8, 800, 74)}
+
+
+def test_a_month_is_budgeted_too_and_foreseen_from_the_days_before(make_world: Any) -> None:
+    world = make_world(roles=("tracked",), budget=Budget(tokens_per_month=1400))
+    world.answers["tracked"] = good
+    world.measure(1)
+    world.measure(2)
+    world.measure(3)
+    assert world.outcomes(2)[0][2] == "completed"
+    assert world.outcomes(3) == [
+        ("tracked", 1, "refused", "budget: tokens_per_month is 1400, 1320 are used up and 660 more are needed")
+    ]
+
+
+def test_money_is_counted_by_the_price_in_force(make_world: Any) -> None:
+    world = make_world(roles=("tracked",), budget=Budget(money_per_day=0.001))
+    world.answers["tracked"] = good
+    world.prices = (
+        Price("scripted", "model-tracked", date(2027, 1, 1), 0.5, 1.0),
+        Price("scripted", "model-tracked", date(2027, 1, 2), 50.0, 100.0),
+    )
+    world.measure(1)
+    world.measure(2)
+    assert world.outcomes(1)[0][2] == "completed"
+    assert world.outcomes(2)[0][3] == "budget: money_per_day is 0.001, 0 are used up and 0.036 more are needed"
+
+
+def test_a_price_that_is_not_in_force_yet_refuses(make_world: Any) -> None:
+    world = make_world(roles=("tracked",), budget=Budget(money_per_day=5.0))
+    world.prices = (Price("scripted", "model-tracked", date(2027, 2, 1), 0.5, 1.0),)
+    world.measure(1)
+    assert world.outcomes(1)[0][3] == "budget: no price of 'model-tracked' on 'scripted' is in force on 2027-01-01"
+    assert world.asked == []
+
+
+def test_an_arm_that_cannot_be_built_leaves_a_reason_and_asks_nothing(make_world: Any) -> None:
+    world = make_world()
+    world.provider = lambda arm: (_ for _ in ()).throw(ConfigError("arm 'tracked': provider 'x' is not installed"))
+    with pytest.raises(ConfigError):
+        world.measure(1)
+    assert world.asked == []

@@ -1,0 +1,258 @@
+"""The snapshot of a store on both databases, and the whole exposition against the catalogue and promtool."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from canaryd.metrics.catalogue import BLOCKED_REASONS, METRICS, PREFIX, STATES
+from canaryd.metrics.collector import ProcessMetrics, SnapshotCollector
+from canaryd.metrics.snapshot import take_snapshot
+from canaryd.metrics.values import Snapshot
+from canaryd.records import Alarm, EarlyWarningDay, Failure, Reply, RunEnd, Verdict
+from canaryd.resources import resource
+from canaryd.schedule import SlotPolicy
+from canaryd.store.engine import Store
+from canaryd.store.events import Event, add_events
+from canaryd.store.lease import Lease, acquire_lease
+from canaryd.store.rows import Invalid
+from canaryd.store.write import (
+    append_alarm,
+    append_early_warning,
+    append_samples,
+    append_validity,
+    append_verdict,
+    end_run,
+    record_missed,
+    register_series,
+)
+
+POLICY = SlotPolicy(due_minute=190, catch_up=timedelta(hours=12), attempts=3)
+DAY_1 = date(2030, 1, 1)
+NOON_2 = datetime(2030, 1, 2, 12, tzinfo=UTC)
+ARMS = ("old", "ctl")
+
+
+def begin(store: Store, study: Any) -> Lease:
+    """Register the study with a registration that can be read."""
+    register_series(store, replace(study.plan(), registration=resource("prereg.example.toml").read_bytes()))
+    return acquire_lease(store, "s", holder=study.holder(), now=study.now, policy=study.policy)
+
+
+def measure(store: Store, study: Any, lease: Lease, *, arm: str, results: dict[str, Any], outcome: str) -> int:
+    """Store a run of day 1 with one sample per item, ended 90 s after its start."""
+    (run,) = study.claim(store, lease, study.start(arm=arm))
+    tokens = {"input_tokens": 5, "output_tokens": 7, "reasoning_tokens": 2}
+    rows = [
+        study.sample(run, item, result, **({} if isinstance(result, Failure) else tokens))
+        for item, result in results.items()
+    ]
+    append_samples(store, rows, run_id=run.run_id, lease=lease)
+    end = RunEnd(run.start.started_at + timedelta(seconds=90), outcome, "why")  # type: ignore[arg-type]
+    end_run(store, end, run_id=run.run_id, lease=lease)
+    return int(run.run_id)
+
+
+def snapshot(store: Store, now: datetime = NOON_2) -> Snapshot:
+    return take_snapshot(store, ["s"], policy=POLICY, now=now)
+
+
+def test_a_fresh_series_has_its_states_and_no_number_that_nobody_measured(store: Store, study: Any) -> None:
+    begin(store, study)
+    values = snapshot(store, study.now).values
+    assert values["alarm_state"]["s", "warming_up"] == 1
+    assert values["run_last_success_timestamp_seconds"] == {("s", arm): 0 for arm in ARMS}
+    assert values["next_run_timestamp_seconds"]["s",] == datetime(2030, 1, 1, 3, 10, tzinfo=UTC).timestamp()
+    assert values["sentinels_excluded"]["s",] == 1
+    for absent in ("run_score_ratio", "run_samples", "window_delta_ratio", "schedule_lateness_seconds", "harness_info"):
+        assert absent not in values
+
+
+def test_a_measured_day(store: Store, study: Any) -> None:
+    lease = begin(store, study)
+    scores = {"a": 1.0, "b": 0.5, "c": Failure("refusal", "no"), "d": 0.0}
+    measure(store, study, lease, arm="old", results=scores, outcome="completed")
+    values = snapshot(store).values
+    assert values["run_score_ratio"]["s", "old"] == 0.75, "the sentinel enters no mean"
+    assert values["run_samples"]["s", "old"] == 4
+    assert values["run_failed_samples"]["s", "old", "refusal"] == 1
+    assert values["samples_failed_total"]["s", "old", "refusal"] == 1
+    assert values["run_last_duration_seconds"]["s", "old"] == 90
+    assert values["runs_total"] == {("s", "old"): 1, ("s", "ctl"): 0}
+    assert values["samples_total"]["s", "old"] == 4
+    assert values["tokens_total"]["s", "old", "output"] == 21
+    assert values["run_tokens_per_sample"]["s", "old", "output"] == 7, "of the three that reported them"
+    assert values["run_last_success_timestamp_seconds"]["s", "ctl"] == 0
+
+
+def test_a_day_on_which_every_call_failed_is_no_pass_rate_of_zero(store: Store, study: Any) -> None:
+    lease = begin(store, study)
+    failed = {item: Failure("timeout", "slow") for item in "abcd"}
+    measure(store, study, lease, arm="old", results=failed, outcome="incomplete")
+    values = snapshot(store).values
+    assert ("s", "old") not in values.get("run_score_ratio", {})
+    assert values["run_failed_samples"]["s", "old", "timeout"] == 4
+    assert values["run_zero_pass"]["s", "old"] == 0
+    assert values["run_last_success_timestamp_seconds"]["s", "old"] == 0
+    assert values["run_last_completion_timestamp_seconds"]["s", "old"] > 0
+
+
+def test_a_run_in_which_nothing_passed_is_seen(store: Store, study: Any) -> None:
+    lease = begin(store, study)
+    run_id = measure(store, study, lease, arm="old", results=dict.fromkeys("abcd", 0.0), outcome="completed")
+    append_validity(store, Invalid("zero_pass_all", "4 samples", study.now, run_id=run_id))
+    assert snapshot(store).values["run_zero_pass"] == {("s", "old"): 1, ("s", "ctl"): 0}
+
+
+def test_missed_and_refused_slots(store: Store, study: Any) -> None:
+    lease = begin(store, study)
+    starts = [study.start(arm=arm) for arm in ARMS]
+    record_missed(store, starts, end=RunEnd(study.now, "missed", "no process"), lease=lease, epoch=1)
+    later = [study.start(2, arm=arm) for arm in ARMS]
+    refused = RunEnd(NOON_2, "refused", "harness_drift: temperature 0 -> 1")
+    record_missed(store, later, end=refused, lease=lease, epoch=1)
+    values = snapshot(store).values
+    assert values["slots_missed_total"]["s",] == 1
+    blocked = {reason: values["run_blocked"]["s", "old", reason] for reason in BLOCKED_REASONS}
+    assert blocked == {reason: reason == "harness_drift" for reason in BLOCKED_REASONS}
+    assert values["runs_total"]["s", "old"] == 0
+
+
+def test_an_open_run_is_in_progress_and_a_late_start_is_said(store: Store, study: Any) -> None:
+    lease = begin(store, study)
+    start = study.start()
+    study.claim(store, lease, replace(start, started_at=start.due_at + timedelta(hours=6)))
+    values = snapshot(store).values
+    assert values["run_in_progress"]["s",] == 1
+    assert values["schedule_lateness_seconds"]["s",] == 6 * 3600
+
+
+def test_ten_thousand_different_names_and_texts_add_no_series(store: Store, study: Any) -> None:
+    lease = begin(store, study)
+    (run,) = study.claim(store, lease, study.start())
+    rows = [
+        replace(
+            study.sample(run, "a", Failure("malformed", f"text {n}"), replicate=n),
+            reply=Reply("x", "stop", resolved_model=f"m-{n:05}", standing="reported"),
+        )
+        for n in range(1000)
+    ]
+    append_samples(store, rows, run_id=run.run_id, lease=lease)
+    end_run(store, RunEnd(study.now, "completed"), run_id=run.run_id, lease=lease)
+    values = snapshot(store).values
+    assert len(values["arm_resolved_info"]) == 8
+    assert sum(values["run_failed_samples"].values()) == 1000
+    assert max(len(series) for series in values.values()) < 100
+
+
+def everything(store: Store, study: Any) -> CollectorRegistry:
+    """Return a registry over a store that holds something of every kind."""
+    lease = begin(store, study)
+    for arm in ARMS:
+        measure(store, study, lease, arm=arm, results=dict.fromkeys("abcd", 0.5), outcome="completed")
+    add_events(
+        store,
+        [Event("s", "old", DAY_1, kind, {}, study.now) for kind in ("model_roll", "input_tokens")],  # type: ignore[arg-type]
+        lease=lease,
+    )
+    append_alarm(store, Alarm("s", "regression", study.now, append_verdict(store, verdict(), lease=lease)), lease=lease)
+    append_early_warning(store, [EarlyWarningDay("s", "score", 1, DAY_1, 3, 1.5, 40.0, False, None)], lease=lease)
+    registry = CollectorRegistry()
+    taken = snapshot(store)
+    registry.register(SnapshotCollector(lambda: taken))
+    process = ProcessMetrics(registry, arms=[("s", arm) for arm in ARMS])
+    process.loaded_config.labels("sha256:c").set(1)
+    return registry
+
+
+def verdict() -> Verdict:
+    estimate = {"status": "ok", "delta": -0.1, "ci": [-0.2, 0.0], "se": 0.03, "items_paired": 3, "ci_item": [-0.2, 0.0]}
+    window = {"estimate": estimate, "usable_days": 9, "errors": 0, "attempts": 30}
+    beside = {
+        "tokens": {"state": "ok", "change": 0.01, "ci": [-0.1, 0.1]},
+        "outcomes": {"state": "ok", "answered_window": 30, "tests": [{"kind": "any", "failed_window": 1}]},
+        "headroom": {"mean": 0.6},
+    }
+    clauses: dict[str, Any] = {
+        "first": "2030-01-21",
+        "last": "2030-01-30",
+        "panel_items": 3,
+        "mde": {"two_windows": 0.03},
+        "window": window,
+        "controls": {"ctl": {"window": window}},
+        "attribution": {"controls": {"ctl": {"difference": estimate}}},
+        "arms": dict.fromkeys(ARMS, beside),
+    }
+    return Verdict(
+        series="s",
+        epoch=1,
+        window_index=2,
+        kind="change",
+        direction="down",
+        attribution="model",
+        reasons=(),
+        decided_at=datetime(2030, 1, 31, tzinfo=UTC),
+        panel_digest="p",
+        registration_digest="r",
+        clauses=clauses,
+    )
+
+
+def test_names_types_and_labels_are_those_of_the_catalogue(store: Store, study: Any) -> None:
+    text = generate_latest(everything(store, study)).decode()
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    expected = {metric.name.removesuffix("_total"): metric for metric in METRICS if metric.exported}
+    assert {name.removeprefix(PREFIX) for name in families} == set(expected)
+    for name, metric in expected.items():
+        family = families[PREFIX + name]
+        assert family.type == metric.kind, name
+        labels = {tuple(sorted(set(sample.labels) - {"le"})) for sample in family.samples}
+        assert labels == {tuple(sorted(metric.labels))}, name
+    assert "nan" not in text.lower()
+    for state, values in STATES.items():
+        if PREFIX + state in families:
+            samples = families[PREFIX + state].samples
+            assert {sample.labels["state"] for sample in samples} == set(values)
+            assert {sample.value for sample in samples} == {0.0, 1.0}
+
+
+def test_promtool_finds_nothing_to_lint(store: Store, study: Any, installed: Callable[..., str]) -> None:
+    text = generate_latest(everything(store, study))
+    done = subprocess.run([installed("promtool"), "check", "metrics"], input=text, capture_output=True, check=False)
+    found = (done.stdout + done.stderr).decode().splitlines()
+    # A number of days is a count here and no duration, so it has no base unit to be given in.
+    assert [line for line in found if "canaryd_window_usable_days" not in line] == []
+
+
+def test_no_single_metric_grows_past_a_hundred_series(store: Store, study: Any, tmp_path: Path) -> None:
+    text = generate_latest(everything(store, study)).decode()
+    for family in text_string_to_metric_families(text):
+        assert len(family.samples) <= 100, family.name
+
+
+def test_metrics_are_only_read_from_the_store_when_a_snapshot_is_taken(store: Store, study: Any) -> None:
+    registry = everything(store, study)
+    store.close()
+    first = generate_latest(registry)
+    assert first == generate_latest(registry)
+    assert b'canaryd_alarm_state{series="s",state="regression"} 1.0' in first
+
+
+@pytest.mark.parametrize("name", ["runs_total", "samples_total", "slots_missed_total"])
+def test_counters_of_the_store_do_not_reset(store: Store, study: Any, name: str) -> None:
+    lease = begin(store, study)
+    before = sum(snapshot(store).values[name].values())
+    measure(store, study, lease, arm="old", results=dict.fromkeys("abcd", 0.5), outcome="completed")
+    starts = [study.start(2, arm=arm) for arm in ARMS]
+    record_missed(store, starts, end=RunEnd(NOON_2, "missed", "no process"), lease=lease, epoch=1)
+    after = sum(snapshot(store).values[name].values())
+    assert after > before
+    assert sum(snapshot(store).values[name].values()) == after

@@ -1,0 +1,104 @@
+"""The web server on loopback: what it serves, whom it refuses, and that a silent client holds up nobody."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import bcrypt
+import httpx2 as httpx
+import pytest
+from prometheus_client import CollectorRegistry, Gauge
+
+from canaryd.daemon.web import Views, WebServer, bind
+from canaryd.errors import UsageError
+
+State = dict[str, str | None]
+
+
+@contextmanager
+def serving(state: State, config_file: Path | None = None) -> Iterator[int]:
+    registry = CollectorRegistry()
+    Gauge("canaryd_example_ratio", "An example.", registry=registry).set(0.5)
+    views = Views(registry, lambda: state["unhealthy"], lambda: state["unready"])
+    server = WebServer(views, addresses=["127.0.0.1:0"], config_file=config_file, insecure=False)
+    server.start()
+    yield server.ports[0]
+    server.stop()
+
+
+@pytest.fixture
+def state() -> State:
+    return {"unhealthy": None, "unready": None}
+
+
+def test_the_four_pages(state: State) -> None:
+    with serving(state) as port, httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
+        metrics = client.get("/metrics")
+        assert "canaryd_example_ratio 0.5" in metrics.text
+        assert metrics.headers["content-type"].startswith("text/plain")
+        assert 'href="/metrics"' in client.get("/").text
+        assert (client.get("/-/healthy").text, client.get("/-/ready").text) == ("healthy\n", "ready\n")
+        assert client.head("/metrics").status_code == 200
+        assert client.post("/metrics").status_code == 405
+        assert client.post("/-/reload").status_code == 404
+        assert client.get("/anything").status_code == 404
+        state.update(unhealthy="the scheduler has not ticked for 200 s", unready="no snapshot")
+        healthy, ready = client.get("/-/healthy"), client.get("/-/ready")
+        assert (healthy.status_code, healthy.text) == (503, "the scheduler has not ticked for 200 s\n")
+        assert (ready.status_code, ready.text) == (503, "no snapshot\n")
+
+
+def test_openmetrics_is_served_to_who_asks_for_it(state: State) -> None:
+    with serving(state) as port:
+        accept = {"accept": "application/openmetrics-text; version=1.0.0"}
+        assert httpx.get(f"http://127.0.0.1:{port}/metrics", headers=accept).text.endswith("# EOF\n")
+
+
+@pytest.fixture
+def certified(tmp_path: Path) -> Path:
+    make_key = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -keyout k.pem -out c.pem"
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run([*make_key.split(), *subject], cwd=tmp_path, check=True, capture_output=True)
+    hashed = bcrypt.hashpw(b"pass", bcrypt.gensalt(4)).decode()
+    (tmp_path / "web.yml").write_text(
+        f"tls_server_config:\n  cert_file: c.pem\n  key_file: k.pem\nbasic_auth_users:\n  prom: {hashed}\n"
+    )
+    return tmp_path
+
+
+def test_tls_and_a_password_and_a_client_that_says_nothing(state: State, certified: Path) -> None:
+    trusting = ssl.create_default_context(cafile=str(certified / "c.pem"))
+    with serving(state, certified / "web.yml") as port:
+        url = f"https://127.0.0.1:{port}/metrics"
+        with socket.create_connection(("127.0.0.1", port)):
+            assert httpx.get(url, auth=("prom", "pass"), verify=trusting, timeout=10).status_code == 200
+        refused = httpx.get(url, verify=trusting)
+        assert (refused.status_code, refused.headers["www-authenticate"]) == (401, 'Basic realm="canaryd"')
+        assert httpx.get(url, auth=("prom", "word"), verify=trusting).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("10877", "must be IP:PORT"),
+        ("example.org:1", "must be IP:PORT"),
+        ("0.0.0.0:0", "faces other machines without TLS"),
+        ("[::]:0", "faces other machines without TLS"),
+        ("127.0.0.1:99999", "cannot be used"),
+    ],
+)
+def test_addresses_that_are_refused(address: str, said: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        bind(address, may_leave_loopback=False)
+    assert said in str(refused.value)
+
+
+def test_a_taken_port_is_refused_and_a_wide_address_can_be_allowed() -> None:
+    with bind("localhost:0", may_leave_loopback=False) as taken, pytest.raises(UsageError, match="choose a free port"):
+        bind(f"127.0.0.1:{taken.getsockname()[1]}", may_leave_loopback=False)
+    bind("0.0.0.0:0", may_leave_loopback=True).close()

@@ -1,0 +1,238 @@
+"""The report of a played series: the numbers are those of the store, on the page and in the Markdown alike."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from datetime import timedelta
+from html.parser import HTMLParser
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from canaryd.report.build import SeriesReport
+from canaryd.report.document import Document, Section, Table
+from canaryd.report.markdown import as_markdown
+from canaryd.report.page import as_page
+from canaryd.report.places import places_section
+from canaryd.report.render import build_document, load_report, write_report
+from canaryd.report.verdicts import verdict_section
+from canaryd.store.engine import Store
+
+HEADLINE = "play: declared <regression> of -41.6 points"
+
+
+def report_of(store: Store) -> SeriesReport:
+    with store.read() as connection:
+        return load_report(connection, "play", headline=HEADLINE)
+
+
+@pytest.fixture(scope="module")
+def report(played: Store) -> SeriesReport:
+    return report_of(played)
+
+
+@pytest.fixture(scope="module")
+def document(report: SeriesReport) -> Document:
+    return build_document(report)
+
+
+class Page(HTMLParser):
+    """The cells, identifiers, headings and attributes of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.cells: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self._inside = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag in ("td", "th"):
+            self._inside = tag
+            self.cells.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == self._inside:
+            self._inside = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._inside:
+            self.cells[-1] += data
+
+    def values(self, attribute: str) -> list[str]:
+        return [attrs[attribute] or "" for _, attrs in self.tags if attribute in attrs]
+
+
+def tables(section: Section) -> list[Table]:
+    found = []
+    for part in section.parts:
+        inner = getattr(part, "parts", [getattr(part, "table", None) or part])
+        found += [one for one in inner if isinstance(one, Table)]
+    return found
+
+
+def rows(store: Store, query: str) -> list[Any]:
+    with store.read() as connection:
+        return list(connection.execute(text(query)).all())
+
+
+def test_page_and_markdown_show_the_same_cells(document: Document) -> None:
+    markdown = as_markdown(document, prefix="play")
+    lines = [line for line in markdown.splitlines() if line.startswith("| ") and not line.startswith("| ---")]
+    cells = [cell for line in lines for cell in re.split(r"(?<!\\) \| ", line[2:-2])]
+    assert len(cells) > 400
+    assert Counter(re.sub(r"\\(.)", r"\1", cell) for cell in cells) == Counter(Page(as_page(document)).cells)
+
+
+def test_every_clause_stands_with_its_figure_and_limit(report: SeriesReport) -> None:
+    stored: Any = report.verdicts[-1].verdict.clauses
+    latest = next(
+        table for table in tables(verdict_section(report)) if table.caption.startswith("large (tracked), window 4")
+    )
+    clauses = [*stored["window"]["evaluable"], *stored["window"]["hit"]]
+    assert [row[1] == "passed" for row in latest.rows] == [clause["passed"] for clause in clauses]
+    for row, clause in zip(latest.rows[-3:], clauses[-3:], strict=True):
+        assert row[2:] == (f"{100 * clause['figure']:.1f}", f"{100 * clause['limit']:.1f}")
+    assert len(tables(verdict_section(report))) == 1 + 2 + 1 + 2
+
+
+def test_the_page_needs_no_network_and_has_one_of_each_identifier(document: Document) -> None:
+    page = as_page(document)
+    parsed = Page(page)
+    assert {tag for tag, _ in parsed.tags} & {"script", "link", "img", "iframe"} == set()
+    assert "default-src 'none'" in page
+    assert not re.search(r"""(?:src|href)=["'](?!#)""", page)
+    identifiers = parsed.values("id")
+    assert len(identifiers) == len(set(identifiers)) > 100
+    anchors = {target.removeprefix("#") for target in [*parsed.values("href"), *parsed.values("xlink:href")]}
+    assert anchors | set(parsed.values("aria-labelledby")) <= set(identifiers)
+    assert set(re.findall(r"url\(#(.*?)\)", page)) <= set(identifiers)
+
+
+def test_the_page_can_be_read_without_eyes_and_without_a_mouse(document: Document) -> None:
+    parsed = Page(as_page(document))
+    pictures = [attrs for tag, attrs in parsed.tags if tag == "svg"]
+    assert len(pictures) == len(document.pictures) == 9
+    assert all(attrs["role"] == "img" and attrs["aria-label"] for attrs in pictures)
+    assert all(picture.table for picture in document.pictures)
+    scrolling = [attrs for tag, attrs in parsed.tags if attrs.get("class") == "scroll"]
+    assert all(attrs["tabindex"] == "0" and attrs["aria-label"] for attrs in scrolling)
+    names = [tag for tag, _ in parsed.tags]
+    assert len(scrolling) == names.count("table") == names.count("caption")
+    assert (names.count("h1"), names.count("h2"), names.count("main")) == (1, len(document.sections), 1)
+    assert parsed.tags[0] == ("html", {"lang": "en"})
+
+
+def test_pictures_take_the_colours_of_the_page(document: Document) -> None:
+    page = as_page(document)
+    body = page[page.index("<body>") :]
+    painted = set(re.findall(r"(?:fill|stroke|stop-color): ?([^;\"]+)", body))
+    assert {colour for colour in painted if not re.fullmatch(r"none|var\(--\w+\)", colour)} == set()
+    assert {"var(--tracked)", "var(--control)", "var(--ink)"} <= painted
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_no_question_and_no_answer_leaves_the_store(played: Store, tmp_path: Path) -> None:
+    write_report(played, "play", headline=HEADLINE, folder=tmp_path)
+    written = sorted(path.name for path in tmp_path.iterdir())
+    assert {"play.html", "play.md", "play.svg", "play-deltas.svg"} <= set(written)
+    for path in tmp_path.iterdir():
+        assert "secret" not in path.read_text(), path
+    assert "<regression>" not in (tmp_path / "play.html").read_text()
+    assert "declared &lt;regression&gt; of -41.6 points" in (tmp_path / "play.html").read_text()
+
+
+def test_the_same_store_gives_the_same_bytes(played: Store, document: Document) -> None:
+    assert as_page(build_document(report_of(played))) == as_page(document)
+
+
+def test_every_picture_of_the_markdown_is_written(played: Store, tmp_path: Path) -> None:
+    write_report(played, "play", headline=HEADLINE, folder=tmp_path)
+    linked = re.findall(r"\]\((.*?)\)", (tmp_path / "play.md").read_text())
+    assert len(linked) == 9
+    assert all((tmp_path / name).read_text().startswith("<?xml") for name in linked)
+
+
+def test_the_accounts_agree_with_the_rows_to_the_last_sample(played: Store, report: SeriesReport) -> None:
+    for account in report.accounts:
+        stored = rows(
+            played,
+            "SELECT coalesce(failure_kind, 'scored'), count(*) FROM sample JOIN run_start USING (run_id) "
+            f"WHERE arm = '{account.arm}' GROUP BY 1",
+        )
+        counted = account.scored + sum(account.failures.values()) + sum(account.invalid.values())
+        assert account.owed == counted + account.missing == 22 * 24
+        assert counted + account.superseded == sum(count for _, count in stored)
+    large, small = report.accounts
+    assert (large.failures, large.invalid, large.missing) == ({"refusal": 3, "timeout": 1}, {}, 24)
+    assert (small.failures, small.invalid, small.scored) == ({"timeout": 1}, {"saturated": 24}, 479)
+    assert large.runs == {"completed": 21, "missed": 1}
+
+
+def test_families_are_recomputed_from_the_raw_samples(played: Store, report: SeriesReport) -> None:
+    where = report.where
+    assert where is not None
+    assert where.windows == (3, 4)
+    start = report.series.start_date
+    found = rows(
+        played,
+        "SELECT item_id, slot_date, score FROM sample JOIN run_start USING (run_id) "
+        "WHERE arm = 'large' AND score IS NOT NULL",
+    )
+    limits = [(start, start + timedelta(days=5)), (start + timedelta(days=14), start + timedelta(days=21))]
+    for family in where.families:
+        members = {f"item-{n}" for n in range(24) if ("sums", "dates", "code")[n % 3] == family.group}
+        means = [
+            {
+                item: fmean(s for i, day, s in found if i == item and str(first) <= str(day) <= str(last))
+                for item in members
+            }
+            for first, last in limits
+        ]
+        assert family.estimate.delta == pytest.approx(fmean(means[1][item] - means[0][item] for item in members))
+        assert family.p_holm is None or family.p is None or family.p_holm >= family.p
+    assert [target.group for target in where.targets] == ["no", "yes"]
+
+
+def test_items_dates_and_later_windows_only_after_a_declared_change(report: SeriesReport, young: Store) -> None:
+    where = report.where
+    assert where is not None
+    assert where.declared
+    assert 0 < len(where.items) < where.items_tested == 24
+    assert all(item.p_bh is not None and item.p_bh <= 0.05 for item in where.items)
+    assert [index for index, _ in where.since] == [4]
+    changed = report.series.start_date + timedelta(days=10)
+    assert all(changed in dates.days for dates in where.dates.values())
+    early = report_of(young)
+    assert early.where is None
+    assert "Items that moved" not in as_markdown(build_document(early), prefix="play")
+
+
+def test_before_a_window_is_decided_the_report_says_so(young: Store) -> None:
+    early = report_of(young)
+    markdown = as_markdown(build_document(early), prefix="play")
+    assert markdown.startswith("# canaryd: play\n\n**play: declared")
+    assert "No window is decided yet." in markdown
+    assert "No window is decided yet." in str(places_section(early).parts)
+
+
+def test_what_people_noted_and_what_was_noticed_is_printed(document: Document) -> None:
+    markdown = as_markdown(document, prefix="play")
+    assert "the first day began \\<late\\>" in markdown
+    assert "large: the model that answered rolled from m1 to m2" in markdown
+    assert re.search(r"\| ledger \| \d+ entries, head sha256:[0-9a-f]{64} \|", markdown)
+
+
+def test_the_published_rule_is_reported_with_its_own_clauses(published: Store) -> None:
+    report = report_of(published)
+    clauses: Any = report.verdicts[-1].verdict.clauses
+    assert clauses["mode"] == "prereg"
+    markdown = as_markdown(build_document(report), prefix="play")
+    assert "beyond chance on the items" in markdown
+    assert "beyond chance on the days" not in markdown
+    assert "| small, previous window |" in markdown
