@@ -59,7 +59,7 @@ def checked(record: Mapping[str, JsonValue], *, withheld: bool = False) -> dict[
     for key in record:
         if key not in KEYS:
             raise ConfigError(f"configuration.{key} is not recorded; allowed: {', '.join(KEYS)}")
-    reduced = {key: _reduced(key, record[key], withheld) for key in KEYS if record.get(key) is not None}
+    reduced = {key: _reduced(key, record[key], withheld=withheld) for key in KEYS if record.get(key) is not None}
     if reduced:
         for key in ("provider", "model"):
             if key not in reduced:
@@ -67,7 +67,7 @@ def checked(record: Mapping[str, JsonValue], *, withheld: bool = False) -> dict[
     return reduced
 
 
-def _reduced(key: str, value: JsonValue, withheld: bool) -> JsonValue:
+def _reduced(key: str, value: JsonValue, *, withheld: bool) -> JsonValue:
     if key == "base_url":
         return WITHHELD if withheld else host_of(str(value))
     if key == "response_format" and isinstance(value, dict):

@@ -72,14 +72,16 @@ def verify_export(lines: Iterable[str], *, now: datetime) -> Verified:
         VerifyFailed: as `verify_series`, or a row of the export breaks a rule of the store.
         UsageError: the lines are no whole export.
     """
-    with TemporaryDirectory(prefix="canaryd-verify-") as folder:
-        with open_store(f"sqlite:///{Path(folder) / 'canaryd.db'}", create=True) as store:
-            try:
-                name = import_jsonl(store, lines, now=now)
-            except RowRefused as refused:
-                raise VerifyFailed(f"the export holds a row that no store takes: {refused}") from refused
-            with store.read() as connection:
-                return verify_series(connection, name)
+    with (
+        TemporaryDirectory(prefix="canaryd-verify-") as folder,
+        open_store(f"sqlite:///{Path(folder) / 'canaryd.db'}", create=True) as store,
+    ):
+        try:
+            name = import_jsonl(store, lines, now=now)
+        except RowRefused as refused:
+            raise VerifyFailed(f"the export holds a row that no store takes: {refused}") from refused
+        with store.read() as connection:
+            return verify_series(connection, name)
 
 
 def _failed(series: str, complaint: str) -> VerifyFailed:
@@ -197,10 +199,11 @@ def _forgotten(stored: JsonValue, again: JsonValue, place: str) -> Iterator[str]
 
 
 def _same(stored: JsonValue, again: JsonValue) -> bool:
-    numbers = all(isinstance(each, int | float) and not isinstance(each, bool) for each in (stored, again))
-    if numbers:
-        return math.isclose(stored, again, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)  # type: ignore[arg-type]
-    return type(stored) is type(again) and stored == again
+    if isinstance(stored, bool) or isinstance(again, bool):
+        return stored is again
+    if isinstance(stored, int | float) and isinstance(again, int | float):
+        return math.isclose(stored, again, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
+    return stored == again
 
 
 def _alarms(connection: Connection, name: str) -> Iterator[str]:

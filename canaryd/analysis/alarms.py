@@ -38,7 +38,9 @@ def alarm_state(verdict: Verdict) -> AlarmState | None:
 
 
 def store_verdict(store: Store, verdict: Verdict, *, lease: Lease) -> None:
-    """Store a verdict, and the transition that it causes; a change that an epoch carried over is not ended by it.
+    """Store a verdict, and the transition that it causes.
+
+    A verdict that supersedes one of an older window causes none, and a change that an epoch carried over is not ended.
 
     Raises:
         Locked: the lease is lost.
@@ -46,9 +48,11 @@ def store_verdict(store: Store, verdict: Verdict, *, lease: Lease) -> None:
     verdict_id = write.append_verdict(store, verdict, lease=lease)
     with store.read() as connection:
         transitions = read.alarms(connection, verdict.series)
-        held_on = _is_carried(store, verdict.series)
+        latest = read.latest_verdict(connection, verdict.series)
     state = alarm_state(verdict)
-    if state is None or (held_on and verdict.kind != "change"):
+    if state is None or latest is None or latest.verdict_id != verdict_id:
+        return
+    if verdict.kind != "change" and _is_carried(store, verdict.series):
         return
     if not transitions or transitions[-1].state != state:
         write.append_alarm(store, Alarm(verdict.series, state, verdict.decided_at, verdict_id), lease=lease)

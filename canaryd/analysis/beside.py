@@ -34,6 +34,7 @@ def beside(evidence: Evidence, index: int, *, earlier: Sequence[Subject] = ()) -
         "arms": {arm: _arm(evidence, arm, index=index) for arm in subject.arms},
         "across_epochs": [_across(evidence, index, earlier=one) for one in earlier if one.epoch.number in compared],
         "coincides_with": coincidences(evidence, index),
+        "validity_notes": evidence.validity_notes(index),
         **_excluded(evidence),
     }
 
@@ -57,9 +58,9 @@ def _arm(evidence: Evidence, arm: str, *, index: int) -> dict[str, JsonValue]:
         "tokens": tokens.to_json(),
         "outcomes": outcomes.to_json(),
         "headroom": room.to_json() if room else None,
-        "counted_as_wrong": _sensitivity(evidence, *spans),
+        "counted_as_wrong": _sensitivity(evidence, spans),
         "resolved": _resolved(evidence, spans[1]),
-        "configuration": _configuration(evidence, *spans),
+        "configuration": _configuration(evidence, spans),
     }
 
 
@@ -71,18 +72,18 @@ def _answers(counts: SpanCounts) -> OutcomeCounts:
     return OutcomeCounts(counts.scored + sum(counts.outcome_failures.values()), counts.outcome_failures)
 
 
-def _sensitivity(evidence: Evidence, before: Span, here: Span) -> JsonValue:
+def _sensitivity(evidence: Evidence, spans: tuple[Span, Span]) -> JsonValue:
     """Return the estimate with every outcome failure counted as wrong; None where there is none, so nothing differs."""
-    failed = [observed.outcome_failures(evidence.connection, span) for span in (before, here)]
+    failed = [observed.outcome_failures(evidence.connection, span) for span in spans]
     if not any(failed):
         return None
-    cells = [
-        counted_as_wrong(evidence.cells(span), failures) for span, failures in zip((before, here), failed, strict=True)
-    ]
-    return _compared(evidence.subject, *cells)
+    before, here = (
+        counted_as_wrong(evidence.cells(span), failures) for span, failures in zip(spans, failed, strict=True)
+    )
+    return _compared(before, here, subject=evidence.subject)
 
 
-def _compared(subject: Subject, before: Cells, here: Cells) -> JsonValue:
+def _compared(before: Cells, here: Cells, *, subject: Subject) -> JsonValue:
     estimate = paired_delta(before, here, clusters=subject.panel.clusters, params=subject.prereg.rule.estimate)
     return estimate.to_json()
 
@@ -95,11 +96,9 @@ def _resolved(evidence: Evidence, span: Span) -> dict[str, JsonValue]:
     }
 
 
-def _configuration(evidence: Evidence, before: Span, here: Span) -> dict[str, JsonValue]:
+def _configuration(evidence: Evidence, spans: tuple[Span, Span]) -> dict[str, JsonValue]:
     """Return what differs between the targets that were recorded last in two spans, and what cannot be compared."""
-    old, new = (
-        harness.target_on(evidence.connection, span.series, arm=span.arm, last=span.last) for span in (before, here)
-    )
+    old, new = (harness.target_on(evidence.connection, span.series, arm=span.arm, last=span.last) for span in spans)
     return {
         "deltas": [str(delta) for delta in target_config.compare(old, new)],
         "unknown": list(target_config.not_comparable(old, new)),
@@ -108,14 +107,19 @@ def _configuration(evidence: Evidence, before: Span, here: Span) -> dict[str, Js
 
 def _across(evidence: Evidence, index: int, *, earlier: Subject) -> dict[str, JsonValue]:
     """Return a window against the baseline of an earlier epoch: described, never declared."""
-    baseline = earlier.grid.baseline
+    baseline, name = earlier.grid.baseline, earlier.series.name
+    last = min(baseline.last, earlier.last or baseline.last)
     then = Evidence(evidence.connection, earlier)
     return {
         "epoch": earlier.epoch.number,
         "first": baseline.first.isoformat(),
-        "last": min(baseline.last, earlier.last or baseline.last).isoformat(),
+        "last": last.isoformat(),
         "arms": {
-            arm: _compared(evidence.subject, then.cells(then.span(arm, 0)), evidence.cells(evidence.span(arm, index)))
+            arm: _compared(
+                then.cells(Span(name, arm, baseline.first, last)),
+                evidence.cells(evidence.span(arm, index)),
+                subject=evidence.subject,
+            )
             for arm in evidence.subject.arms
         },
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from canaryd.analysis.alarms import settle_alarm, store_verdict
@@ -22,23 +23,23 @@ def analyse(store: Store, name: str, *, lease: Lease, now: datetime) -> tuple[Ve
     """Decide every window that has ended and has no verdict, and carry the early warning on; return the new verdicts.
 
     A window is decided once its last day is over and its slots are closed. It is decided from the baseline of its
-    epoch, itself and the window before it alone; a window that the end of its epoch cut off is never decided.
+    epoch, itself and the window before it alone; a window that the end of its epoch cut off is never decided. Where
+    something was taken out of the analysis since, a new verdict supersedes the old one.
 
     Raises:
         Locked: the lease is lost.
     """
     with store.read() as connection:
         subjects = load_subjects(connection, name)
-        known = {(each.verdict.epoch, each.verdict.window_index) for each in read.verdicts(connection, name)}
+        known = {(each.verdict.epoch, each.verdict.window_index): each for each in read.verdicts(connection, name)}
         verdicts = []
         for place, subject in enumerate(subjects):
             evidence = Evidence(connection, subject)
-            due = [index for index in subject.ended_windows(now) if (subject.epoch.number, index) not in known]
-            verdicts += [
-                verdict_of(evidence, index=index, now=now, earlier=subjects[:place])
-                for index in due
-                if evidence.is_closed(index)
-            ]
+            for index in subject.ended_windows(now):
+                stored = known.get((subject.epoch.number, index))
+                if evidence.is_closed(index) if stored is None else _is_outdated(evidence, stored.verdict):
+                    verdict = verdict_of(evidence, index=index, now=now, earlier=subjects[:place])
+                    verdicts.append(replace(verdict, supersedes=stored.verdict_id if stored else None))
         warned = _new_early_warnings(Evidence(connection, subjects[-1]), now=now, epochs=subjects)
         watched = new_sentinel_days(Evidence(connection, subjects[-1]), now=now, epochs=subjects)
     if warned:
@@ -49,6 +50,11 @@ def analyse(store: Store, name: str, *, lease: Lease, now: datetime) -> tuple[Ve
         store_verdict(store, verdict, lease=lease)
     settle_alarm(store, name, lease=lease, now=now)
     return tuple(verdicts)
+
+
+def _is_outdated(evidence: Evidence, verdict: Verdict) -> bool:
+    """Whether something that a verdict rests on was taken out of the analysis after it was decided."""
+    return verdict.clauses.get("validity_notes", 0) != evidence.validity_notes(verdict.window_index)
 
 
 def verdict_of(evidence: Evidence, *, index: int, now: datetime, earlier: Sequence[Subject] = ()) -> Verdict:

@@ -15,6 +15,7 @@ from canaryd.stats.evaluable import Period
 from canaryd.stats.rule import WindowData
 from canaryd.stats.watch_params import Stream
 from canaryd.store import harness, read, samples
+from canaryd.store.notes import notes_by_date
 from canaryd.store.rows import CellValue, Span
 from canaryd.windows import utc_date
 
@@ -62,6 +63,11 @@ class Evidence:
         """Return the cells of one arm in a span."""
         rows = samples.item_day_cells(self.connection, span, value=value)
         return Cells(Cell(row.item_id, row.slot_date, row.n, row.total, row.total_sq) for row in rows)
+
+    def validity_notes(self, index: int) -> int:
+        """Return how many notes take something out of what a window rests on: itself, the one before, the baseline."""
+        grid, notes = self.subject.grid, notes_by_date(self.connection, self.subject.series.name)
+        return sum(notes.get(day, 0) for each in {0, max(index - 1, 0), index} for day in grid.days_of(each))
 
     def is_closed(self, index: int) -> bool:
         """Return whether every slot of a window has ended for every arm, be it measured or missed."""

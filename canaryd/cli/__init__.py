@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import keyword
 import os
@@ -27,6 +28,7 @@ COMMANDS = {
     "deviation": ("canaryd.cli.deviation", "Note a deviation, or accept a harness that has drifted."),
     "rebaseline": ("canaryd.cli.deviation", "Begin a new baseline without a drift."),
     "ack": ("canaryd.cli.deviation", "Acknowledge a change that its epoch carried over."),
+    "quarantine": ("canaryd.cli.quarantine", "Take a slot out of the analysis, with a reason."),
     "sentinel": ("canaryd.cli.sentinel", "Take the baseline of the sentinels before day 1."),
     "status": ("canaryd.cli.reading", "Say what is known, from the store alone."),
     "check": ("canaryd.cli.reading", "Exit 0 no change, 1 changed, 2 could not be judged."),
@@ -81,6 +83,8 @@ def cli(ctx: click.Context, config_file: str | None) -> None:
 
 def main() -> NoReturn:
     """Run the command line and exit with the code of the contract."""
+    # Importing makes many objects and no garbage: collecting as often as Python does costs a tenth of a short command.
+    gc.set_threshold(50_000, 20, 20)
     try:
         cli.main(prog_name="canaryd", standalone_mode=False)
     except click.exceptions.Exit as leave:

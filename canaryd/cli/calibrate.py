@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,7 +52,8 @@ def screen_command(config_file: str | None, /, *, pool: Path | None, as_json: bo
 
     with _laboratory(config_file, chosen["series_name"], pool=pool, generate=chosen) as lab:
         arm = lab.arm(chosen["arm_name"])
-        collected = screen_pool(lab, arm)
+        with asking("screening") as on_landed:
+            collected = screen_pool(lab, arm, on_landed=on_landed)
         report = calibration_of(lab, arm).to_json()
     click.echo(json.dumps(report, indent=1) if as_json else screen_text(report))
     _require_whole(collected, "screen")
@@ -70,7 +72,8 @@ def confirm_command(config_file: str | None, /, *, pool: Path | None, as_json: b
 
     with _laboratory(config_file, chosen["series_name"], pool=pool) as lab:
         arm = lab.arm(chosen["arm_name"])
-        collected = confirm_kept(lab, arm)
+        with asking("confirming") as on_landed:
+            collected = confirm_kept(lab, arm, on_landed=on_landed)
         report = calibration_of(lab, arm).to_json()
     click.echo(json.dumps(report, indent=1) if as_json else confirm_text(report))
     _require_whole(collected, "confirmation")
@@ -119,7 +122,7 @@ def design_command(
         chosen["picture"].write_bytes(design_svg(design, target=target))
         click.echo(f"picture {chosen['picture']}", err=True)
     if out:
-        click.echo(f"{out}: written and frozen, {designed.items} items; name it as the panel of the series", err=True)
+        click.echo(f"{out}: written and frozen, {len(found.kept)} items; name it as the panel of the series", err=True)
 
 
 @calibrate.command("predict")
@@ -190,6 +193,18 @@ def _default_pool(series: SeriesConfig, generate: dict[str, Any] | None) -> Path
     seed_file = generate_pool(pool, size=generate["size"], families=generate["families"])
     click.echo(f"{pool}: generated; its seed is in {seed_file}, keep it private while the panel is in use", err=True)
     return pool
+
+
+@contextmanager
+def asking(label: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar on standard error while a study asks; yield what tells it how far that is."""
+    with click.progressbar(length=1, label=label, file=sys.stderr, show_pos=True) as bar:
+
+        def on_landed(landed: int, of: int) -> None:
+            bar.length = of
+            bar.update(landed - bar.pos)
+
+        yield on_landed
 
 
 def _require_whole(collected: Collected, stage: str) -> None:

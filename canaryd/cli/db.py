@@ -1,25 +1,78 @@
-"""`canaryd db`: the store's schema."""
+"""`canaryd db`: the store as a database."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import click
 
 from canaryd.cli.context import load_config
+from canaryd.errors import StoreUnavailable, UsageError
 
 
 @click.group()
 def db() -> None:
-    """Create and upgrade the store."""
+    """Create, upgrade, check and back up the store."""
 
 
 @db.command("upgrade")
+@click.option("--dry-run", is_flag=True, help="Try it in a transaction that is undone, and say what it would do.")
 @click.pass_obj
-def upgrade_command(config_file: str | None) -> None:
-    """Create the store, or bring its schema up to this canaryd's."""
+def upgrade_command(config_file: str | None, dry_run: bool) -> None:
+    """Create the store, or bring its schema up to this canaryd's.
+
+    An older SQLite store is copied beside itself first. All of it happens in one transaction, or nothing.
+    """
     from canaryd.store.engine import open_store
-    from canaryd.store.migrate import upgrade
+    from canaryd.store.migrate import rehearse, upgrade
 
     config = load_config(config_file)
-    upgrade(config.store_url)
+    if dry_run:
+        owed = rehearse(config.store_url)
+        click.echo(f"would apply schema {', '.join(owed)}" if owed else "schema is current; nothing would change")
+        return
+    copy = upgrade(config.store_url)
+    if copy is not None:
+        click.echo(f"the store as it was: {copy}")
     with open_store(config.store_url) as store:
         click.echo(f"store {store.name}: schema is current")
+
+
+@db.command("check")
+@click.pass_obj
+def check_command(config_file: str | None) -> None:
+    """Check that the store is whole as a database: pages, references, and the triggers that keep its rows.
+
+    Whether its rows are those that were measured is what `canaryd verify` says.
+    """
+    from canaryd.store.check import problems
+    from canaryd.store.engine import open_store
+
+    config = load_config(config_file)
+    with open_store(config.store_url) as store, store.read() as connection:
+        found = list(problems(connection))
+        if found:
+            more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+            raise StoreUnavailable(f"store {store.name} is damaged: {found[0]}{more}; restore a backup")
+        click.echo(f"store {store.name} is whole")
+
+
+@db.command("backup")
+@click.argument("out", type=click.Path(path_type=Path, dir_okay=False))
+@click.pass_obj
+def backup_command(config_file: str | None, out: Path) -> None:
+    """Write a checked copy of a SQLite store to OUT while others go on reading and writing.
+
+    The copy is a store: to restore it, put it in the place of the store while nothing else runs. An older OUT is
+    replaced once the new copy is whole. Of a PostgreSQL store, use pg_dump --format=custom.
+    """
+    from canaryd.store.backup import back_up
+    from canaryd.store.engine import open_store, parse_url
+
+    config = load_config(config_file)
+    url = parse_url(config.store_url)
+    if url.get_backend_name() != "sqlite":
+        raise UsageError("db backup copies SQLite stores; of a PostgreSQL store make a pg_dump --format=custom")
+    with open_store(config.store_url) as store:
+        back_up(Path(str(url.database)), out)
+        click.echo(f"copied {store.name} to {out}")

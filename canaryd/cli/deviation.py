@@ -18,13 +18,16 @@ if TYPE_CHECKING:
 _series = click.option("--series", "series_name", help="Which series, where there are several.")
 
 
-def _said(_: click.Context, option: click.Parameter, value: str) -> str:
-    if not value.strip():
-        raise UsageError(f"--{option.name} is empty; say why, it is stored and printed for ever")
-    return value.strip()
+class _Sentence(click.ParamType[str]):
+    name = "TEXT"
+
+    def convert(self, value: str, *_: object) -> str:
+        if not value.strip():
+            raise UsageError("--reason is empty; say why, it is stored and printed for ever")
+        return value.strip()
 
 
-_reason = click.option("--reason", required=True, callback=_said, help="Why; it is stored and printed for ever.")
+_reason = click.option("--reason", required=True, type=_Sentence(), help="Why; it is stored and printed for ever.")
 
 
 @click.group()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from canaryd.cli.calibrate import asking
 from canaryd.cli.context import load_config
 from canaryd.errors import MeasurementRefused
 
@@ -36,7 +37,9 @@ def run_command(config_file: str | None, series_name: str | None) -> None:
     from canaryd.studies.validate import run_session
 
     with _laboratory(config_file, series_name) as lab:
-        collected, name, today = run_session(lab), lab.series.name, lab.today
+        with asking("validating") as on_landed:
+            collected = run_session(lab, on_landed=on_landed)
+        name, today = lab.series.name, lab.today
     if collected.missing:
         failed = ", ".join(f"{count} {kind}" for kind, count in collected.failures.items())
         raise MeasurementRefused(

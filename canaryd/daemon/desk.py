@@ -48,7 +48,8 @@ StartWorker = Callable[[Order], Worker]
 class Desk:
     """The daemon's work on one series; every method is called from the scheduler's thread.
 
-    `state` is a line for a person; `changed` is set when a child has ended, so that the snapshot is taken anew.
+    `state` is a line for a person, `blocked` the reason why this process does not serve the series; `changed` is set
+    when a child has ended, so that the snapshot is taken anew.
     """
 
     def __init__(self, series: SeriesConfig, start_worker: StartWorker) -> None:
@@ -57,6 +58,7 @@ class Desk:
         self.state = "starting"
         self.changed = False
         self.next_at: datetime | None = None
+        self.blocked: str | None = None
         self._lease: Lease | None = None
         self._start_worker = start_worker
         self._not_before: datetime | None = None
@@ -83,6 +85,7 @@ class Desk:
         if self.name not in known:
             self._say("not registered; run `canaryd register`")
             return
+        self.blocked = None if why_untrusted is None else "clock_untrusted"
         try:
             self._hold(store, known[self.name], loaded=loaded, clock=clock)
             if why_untrusted is None:
@@ -90,7 +93,7 @@ class Desk:
             else:
                 self._say(f"blocked: clock_untrusted ({why_untrusted})")
         except Locked as elsewhere:
-            self._lease = None
+            self._lease, self.blocked = None, "not_holder"
             self._say(f"standby: {elsewhere}")
 
     def _hold(self, store: Store, series: Series, *, loaded: Loaded, clock: Clock) -> None:

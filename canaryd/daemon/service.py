@@ -20,11 +20,12 @@ from canaryd.errors import CanarydError, StoreUnavailable
 from canaryd.hashing import digest
 from canaryd.metrics.collector import ProcessMetrics
 from canaryd.metrics.snapshot import take_snapshot
-from canaryd.metrics.values import Snapshot
+from canaryd.metrics.values import Snapshot, with_blocked
 from canaryd.runner.clock import Clock, clock_of
 from canaryd.schedule import policy_of
 from canaryd.store import read
-from canaryd.store.engine import Store, open_store
+from canaryd.store.engine import Store, open_store, parse_url, revision
+from canaryd.store.schema import REVISIONS
 
 TICK_S = 30.0
 #: A demo's calendar moves when its file is written, so it is looked at more often.
@@ -39,7 +40,8 @@ class Service:
 
     def __init__(self, loaded: Loaded, *, metrics: ProcessMetrics, notifier: Notifier) -> None:
         self.metrics = metrics
-        self.snapshot: Snapshot | None = None
+        self._taken: Snapshot | None = None
+        self._blocked: str | None = None
         self._loaded = loaded
         self._notifier = notifier
         self._log = structlog.get_logger("canaryd.daemon")
@@ -58,6 +60,8 @@ class Service:
         """
         self._store = open_store(self._loaded.config.store_url)
         self._refresh(self._store)
+        self.metrics.store_up.set(1)
+        self.metrics.schema_current.set(1)
 
     def tick(self) -> None:
         """Do what is due."""
@@ -66,6 +70,8 @@ class Service:
             try:
                 self._tick_store()
                 self.metrics.store_up.set(1)
+                self.metrics.schema_current.set(1)
+                self._blocked = None
             except StoreUnavailable as error:
                 self._store_failed(error)
             except CanarydError as error:
@@ -114,6 +120,14 @@ class Service:
             return next(iter(self._desks.values())).state
         return "; ".join(f"{name}: {desk.state}" for name, desk in self._desks.items())
 
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The latest snapshot of the store, with what this process is in the way of."""
+        if self._taken is None:
+            return None
+        own = {name: self._blocked or desk.blocked for name, desk in self._desks.items()}
+        return with_blocked(self._taken, {name: reason for name, reason in own.items() if reason is not None})
+
     def why_unhealthy(self) -> str | None:
         """Return why the daemon is not healthy, None when it is."""
         if self._ticked_s is None or time.monotonic() - self._ticked_s < STALE_TICK_S:
@@ -122,7 +136,7 @@ class Service:
 
     def why_unready(self) -> str | None:
         """Return why the daemon cannot serve, None when it can."""
-        if self.snapshot is None:
+        if self._taken is None:
             return "there is no snapshot of the store yet"
         return None if self._store is not None else "the store cannot be used"
 
@@ -133,33 +147,40 @@ class Service:
     def _tick_store(self) -> None:
         if self._store is None:
             self._store = open_store(self._loaded.config.store_url)
-            self.metrics.schema_current.set(1)
         store, clock = self._store, self._clock
         with store.read() as connection:
             untrusted = why_untrusted(clock.now(), read.newest_sample_at(connection))
         for desk in self._desks.values():
             desk.tick(store, self._loaded, clock=clock, why_untrusted=untrusted)
-        age_s = time.time() - self.snapshot.taken_s if self.snapshot else REFRESH_S
+        age_s = time.time() - self._taken.taken_s if self._taken else REFRESH_S
         if age_s >= REFRESH_S or age_s < 0 or any(desk.changed for desk in self._desks.values()):
             self._refresh(store)
 
     def _refresh(self, store: Store) -> None:
+        """Take the snapshot anew; a store that was upgraded meanwhile is not read with the old schema."""
         config = self._loaded.config
+        if not self._is_current():
+            raise StoreUnavailable(f"store {store.name} has another schema than this canaryd; restart the daemon")
         names = [series.name for series in config.series]
-        self.snapshot = take_snapshot(store, names, policy=policy_of(config), now=self._clock.now())
-        self.metrics.store_up.set(1)
-        self.metrics.schema_current.set(1)
+        self._taken = take_snapshot(store, names, policy=policy_of(config), now=self._clock.now())
         for desk in self._desks.values():
             desk.changed = False
 
+    def _is_current(self) -> bool:
+        return revision(parse_url(self._loaded.config.store_url)) == REVISIONS[-1]
+
     def _store_failed(self, error: StoreUnavailable) -> None:
         self._log.error("store cannot be used", reason=str(error))
+        try:
+            current = self._is_current()
+        except StoreUnavailable:
+            current = True  # nothing is known of the schema of a store that cannot be reached
         self.metrics.store_up.set(0)
+        self.metrics.schema_current.set(current)
+        self._blocked = "store_unavailable" if current else "schema_outdated"
         if self._store is not None:
             self._store.close()
             self._store = None
-        else:
-            self.metrics.schema_current.set(0)
 
     def _look_at_clocks(self) -> None:
         for disturbance in self._clocks.look():

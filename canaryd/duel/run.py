@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from canaryd.config import Retry
@@ -135,17 +135,19 @@ async def _retrieve(question: Question, bench: Bench) -> Retrievals | SubstrateF
 
 async def _judge(bout: Bout, bench: Bench) -> Judged | Unjudged:
     begun_s = bench.clock.monotonic_s()
-    cost, reason = 0.0, ""
+    costs: list[float | None] = []
+    reason = ""
     for _ in range(ASKED_AT_MOST):
         reply = await _ask(bout, bench)
         if isinstance(reply, Failure):
             reason = reply.kind
+            costs.append(None)
             continue
-        cost += cost_usd(reply, bout.judge) or 0.0
+        costs.append(cost_usd(reply, bout.judge))
         judgement = None if failure_kind(reply) else parse_judgement(reply.text)
         if judgement is not None:
             elapsed_ms = round(1000 * (bench.clock.monotonic_s() - begun_s))
-            return _judged(bout, bench.duel, judgement=judgement, reply=reply, figures=(elapsed_ms, cost))
+            return _judged(bout, bench.duel, judgement=judgement, reply=reply, figures=(elapsed_ms, _total(costs)))
         reason = failure_kind(reply) or "the answer is not of the asked form"
     a, b = bench.duel.plan.substrates
     return Unjudged(
@@ -160,7 +162,7 @@ async def _judge(bout: Bout, bench: Bench) -> Judged | Unjudged:
     )
 
 
-def _judged(bout: Bout, duel: Duel, *, judgement: Judgement, reply: Reply, figures: tuple[int, float]) -> Judged:
+def _judged(bout: Bout, duel: Duel, *, judgement: Judgement, reply: Reply, figures: tuple[int, float | None]) -> Judged:
     a, b = duel.plan.substrates
     label_a, label_b = judgement.labels_of(bout.turn.ordering)
     return Judged(
@@ -176,7 +178,7 @@ def _judged(bout: Bout, duel: Duel, *, judgement: Judgement, reply: Reply, figur
         label_b=label_b,
         rationale=judgement.rationale,
         elapsed_ms=figures[0],
-        cost_usd_estimate=round(figures[1], 9) if bout.judge.usd_per_million else None,
+        cost_usd_estimate=figures[1],
         resolved_model=reply.resolved_model,
     )
 
@@ -187,6 +189,12 @@ def cost_usd(reply: Reply, judge: JudgeConfig) -> float | None:
     if not prices or reply.input_tokens is None or reply.output_tokens is None:
         return None
     return (prices["input"] * reply.input_tokens + prices["output"] * reply.output_tokens) / 1_000_000
+
+
+def _total(costs: Sequence[float | None]) -> float | None:
+    """Return the sum, or None where a call's cost is not known."""
+    known = [cost for cost in costs if cost is not None]
+    return round(sum(known), 9) if len(known) == len(costs) else None
 
 
 async def _ask(bout: Bout, bench: Bench) -> Reply | Failure:

@@ -14,6 +14,8 @@ share a cluster: `arith-L3`, or `functions-L3-merge_spans` where a level has sev
 The same seed and size give the same bytes on every machine. The header carries a commitment to the seed (a digest),
 which may be published before the seed is; a seed that can be guessed is no secret, so take at least 128 random bits.
 The seed of the starter panel is public: `canaryd starter panel`.
+
+What a small model on one core makes of the starter panel, level by level, is in `local-model.md`.
 """
 
 

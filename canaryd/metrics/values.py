@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from canaryd.metrics.catalogue import BY_NAME, STATES
@@ -51,3 +51,17 @@ class Snapshot:
     values: Mapping[str, Mapping[Labels, float]]
     taken_s: float
     duration_s: float
+
+
+def with_blocked(snapshot: Snapshot, reasons: Mapping[str, str]) -> Snapshot:
+    """Return the snapshot with every arm of the given series blocked, for what only the process knows.
+
+    `reasons` maps a series to its reason; what the store says of other reasons stays.
+    """
+    if not reasons:
+        return snapshot
+    blocked = {
+        labels: float(value or labels[-1] == reasons.get(labels[0]))
+        for labels, value in snapshot.values.get("run_blocked", {}).items()
+    }
+    return replace(snapshot, values={**snapshot.values, "run_blocked": blocked})

@@ -60,7 +60,7 @@ def _account(
     failures: Counter[str] = Counter()
     invalid: Counter[str] = Counter()
     scored = 0
-    for kind, reason, count in _counted(connection, runs[0].start.series, arm) if runs else ():
+    for kind, reason, count in _counted(connection, runs[0].start.series, arm=arm) if runs else ():
         if reason is not None:
             invalid[reason] += count
         elif kind is not None:
@@ -81,7 +81,7 @@ def _account(
     )
 
 
-def _counted(connection: Connection, series: str, arm: str) -> list[tuple[str | None, str | None, int]]:
+def _counted(connection: Connection, series: str, *, arm: str) -> list[tuple[str | None, str | None, int]]:
     """Return (failure kind, reason of being invalid, count) of the samples that count, one of each that was asked."""
     row = schema.effective_sample.c
     query = select(row.failure_kind, row.invalid_reason, func.count()).where(row.series == series, row.arm == arm)

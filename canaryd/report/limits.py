@@ -46,7 +46,7 @@ def _characteristics(answer: Mapping[str, Any]) -> Iterator[Part]:
         f"{answer['rates']}, seed {answer['seed']}) before there were data:"
     )
     alarms = answer["false_alarms"]
-    days = list(alarms[0]["rule"])
+    days = sorted(alarms[0]["rule"], key=int)
     rows = [
         (f"{100 * row['shock']['sd']:g}", *(f"{100 * row['rule'][each]['share']:.2f}" for each in days))
         for row in alarms
@@ -60,7 +60,7 @@ def _characteristics(answer: Mapping[str, Any]) -> Iterator[Part]:
     )
     changes = answer["detections"]
     if changes:
-        within = list(changes[0]["rule"]["within"])
+        within = sorted(changes[0]["rule"]["within"], key=int)
         rows = [
             (
                 f"{100 * row['drop']:g}, {row['truth']}",

@@ -27,7 +27,7 @@ body { margin: 0; background: var(--paper); color: var(--ink); font: 1rem/1.55 s
 main, header, nav, footer { max-width: 64rem; margin: 0 auto; padding: 0 1rem; }
 h1 { font-size: 1.4rem; margin: 1.5rem 0 0; }
 h2 { font-size: 1.2rem; margin: 2.5rem 0 .5rem; border-bottom: 1px solid var(--faint); }
-.headline { font-size: 1.2rem; font-weight: 600; border-left: .3rem solid var(--tracked); padding-left: .8rem; }
+.headline { font-size: 1.2rem; font-weight: 600; border-left: .3rem solid var(--faint); padding-left: .8rem; }
 nav ul { padding: 0; display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; list-style: none; }
 a { color: var(--control); }
 :focus-visible { outline: 3px solid var(--control); outline-offset: 2px; }

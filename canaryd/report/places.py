@@ -29,8 +29,8 @@ def places_section(report: SeriesReport) -> Section:
             f"against the baseline: {windows} ({what}). p-values are Holm-adjusted over the groups of a table."
         )
     ]
-    parts += _group_parts(report, "family", where.families)
-    parts += _group_parts(report, "target label", where.targets)
+    parts += _group_parts(report, "family", groups=where.families)
+    parts += _group_parts(report, "target label", groups=where.targets)
     parts += (
         _item_parts(where, report.prereg.localisation_q)
         if where.declared
@@ -41,7 +41,7 @@ def places_section(report: SeriesReport) -> Section:
     return Section("Where (exploratory)", parts)
 
 
-def _group_parts(report: SeriesReport, kind: str, groups: Sequence[GroupDelta]) -> Iterator[Part]:
+def _group_parts(report: SeriesReport, kind: str, *, groups: Sequence[GroupDelta]) -> Iterator[Part]:
     if not groups:
         return
     rows = [
@@ -68,7 +68,8 @@ def _interval(group: GroupDelta) -> Interval | None:
     estimate = group.estimate
     if isinstance(estimate, TooFew):
         return None if estimate.delta is None else Interval(estimate.delta, None, None)
-    return Interval(estimate.delta, *(estimate.ci or estimate.ci_item))
+    lower, upper = (estimate.ci or estimate.ci_item) if estimate.decidable else (None, None)
+    return Interval(estimate.delta, lower, upper)
 
 
 def _short(label: str) -> str:

@@ -197,22 +197,32 @@ def characteristics_svg(answer: Mapping[str, Any]) -> bytes:
 def draw_false_alarms(axes: Axes, answer: Mapping[str, Any]) -> None:
     """Draw the share of series with a false alarm by the days since the start."""
     for row in answer["false_alarms"]:
-        horizons = [int(days) for days in row["rule"]]
+        horizons = sorted(int(days) for days in row["rule"])
         label = f"rule, day shock {100 * row['shock']['sd']:g} points"
-        axes.plot(horizons, [100 * share["share"] for share in row["rule"].values()], marker="o", label=label)
+        axes.plot(horizons, _percents(row["rule"], horizons), marker="o", label=label)
         for stream, shares in row["early_warning"].items():
-            values = [100 * share["share"] for share in shares.values()]
-            axes.plot(horizons, values, marker="x", linestyle=":", label=f"early warning {stream}, same shock")
+            axes.plot(
+                horizons,
+                _percents(shares, horizons),
+                marker="x",
+                linestyle=":",
+                label=f"early warning {stream}, same shock",
+            )
     axes.set_xlabel("days since the start")
     axes.set_ylabel("% of series")
     axes.legend()
+
+
+def _percents(shares: Mapping[str, Any], days: Sequence[int]) -> list[float]:
+    """Return the shares of some days; what is stored has its keys in the order of their letters."""
+    return [100 * shares[str(day)]["share"] for day in days]
 
 
 def draw_power(axes: Axes, answer: Mapping[str, Any]) -> None:
     """Draw the share of series in which a change of the model is detected, by its size."""
     rows = [row for row in answer["detections"] if row["truth"] == "model"]
     drops = [100 * row["drop"] for row in rows]
-    for days in rows[0]["rule"]["within"] if rows else ():
+    for days in sorted(rows[0]["rule"]["within"], key=int) if rows else ():
         shares = [100 * row["rule"]["within"][days]["share"] for row in rows]
         axes.plot(drops, shares, marker="o", label=f"rule, within {days} days")
         for stream in rows[0]["early_warning"]:

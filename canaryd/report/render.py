@@ -91,7 +91,7 @@ def load_report(connection: Connection, series: str, *, headline: str) -> Series
         verdicts=verdicts,
         events=build_events(verdicts, warnings),
         warnings=warnings,
-        where=read_where(connection, series, verdicts),
+        where=read_where(connection, series, verdicts=verdicts),
         accounts=read_accounts(connection, stored),
         deviations=epochs.deviations(connection, series),
         coincidences=tuple(

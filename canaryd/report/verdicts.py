@@ -21,12 +21,13 @@ def verdict_section(report: SeriesReport) -> Section:
     parts: list[Part] = [_all_windows(report)]
     if latest.reasons:
         parts.append(Text(f"Window {latest.window_index} is not evaluable: {', '.join(latest.reasons)}."))
-    now, *before = _windows(f"{tracked} (tracked)", clauses)
+    now, *before = _windows(words.arm(tracked, "tracked"), clauses)
     parts += [now, *(Fold(f"The window before it, as a change needs two: {one.caption}", [one]) for one in before)]
     if clauses["attribution"]:
         parts.append(_attribution(clauses["attribution"]))
     for control, states in clauses["controls"].items():
-        parts.append(Fold(f"The same clauses of {control} (control)", list(_windows(f"{control} (control)", states))))
+        name = words.arm(control, "control")
+        parts.append(Fold(f"The same clauses of {name}", list(_windows(name, states))))
     return Section("Verdict", parts)
 
 
@@ -81,7 +82,7 @@ def _attribution(stored: Mapping[str, Any]) -> Table:
 
 def curves_section(report: SeriesReport) -> Section:
     """Return the plots over time, each with its figures."""
-    names = "; ".join(f"{arm.arm} ({arm.role}): {arm.model}" for arm in report.arms)
+    names = "; ".join(f"{words.arm(arm.arm, arm.role)}: {arm.model}" for arm in report.arms)
     return Section(
         "Over time",
         [
@@ -139,7 +140,8 @@ def beside_section(report: SeriesReport) -> Section:
         return Section("Beside the verdict", [Text("No window is decided yet.")])
     clauses: Mapping[str, Any] = report.verdicts[-1].verdict.clauses
     tokens, outcomes, counted, targets = [], [], [], []
-    for arm, beside in clauses["arms"].items():
+    for arm in (curve.arm for curve in report.arms if curve.arm in clauses["arms"]):
+        beside = clauses["arms"][arm]
         change, room = beside["tokens"], beside["headroom"]
         tokens.append(
             (
@@ -147,7 +149,7 @@ def beside_section(report: SeriesReport) -> Section:
                 change["state"],
                 words.signed(change["change"]),
                 words.bounds(change["ci"]),
-                f"{words.points(room['mean'])} ({room['state']})" if room else words.UNKNOWN,
+                f"{room['state']}, {words.points(room['mean'])}" if room else words.UNKNOWN,
             )
         )
         if wrong := beside["counted_as_wrong"]:
@@ -170,7 +172,7 @@ def beside_section(report: SeriesReport) -> Section:
             )
             for test in beside["outcomes"]["tests"]
         ]
-    head: Sequence[str] = ("arm", "tokens", "change, %", report.interval, "baseline mean score, points (headroom)")
+    head: Sequence[str] = ("arm", "tokens", "change, %", report.interval, "headroom, baseline mean in points")
     parts: list[Part] = [Table("Output tokens and headroom in the latest window", head, tokens)]
     if counted:
         caption = (

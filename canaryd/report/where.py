@@ -37,7 +37,7 @@ class Whereabouts:
     since: tuple[tuple[int, Estimate | TooFew], ...]
 
 
-def read_where(connection: Connection, series: str, verdicts: Sequence[StoredVerdict]) -> Whereabouts | None:
+def read_where(connection: Connection, series: str, *, verdicts: Sequence[StoredVerdict]) -> Whereabouts | None:
     """Return where the latest change sits, or what the latest window says where none was declared; None before one."""
     if not verdicts:
         return None

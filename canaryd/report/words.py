@@ -67,10 +67,24 @@ def p_value(p: float | None) -> str:
     return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
+def arm(name: str, role: str) -> str:
+    """Return an arm with its role.
+
+    >>> arm("large", "tracked"), arm("control", "control")
+    ('large (tracked)', 'control')
+    """
+    return name if name == role else f"{name} ({role})"
+
+
 def estimate_cells(estimate: Estimate | TooFew) -> tuple[str, str, str]:
-    """Return delta, interval (the item leg's where there is no day leg) and status of an estimate."""
+    """Return delta, interval (the item leg's where there is no day leg) and status of an estimate.
+
+    An estimate that can decide nothing has no interval: with so few clusters it would be as wide as one likes.
+    """
     if isinstance(estimate, TooFew):
         return signed(estimate.delta), UNKNOWN, estimate.reason
+    if not estimate.decidable:
+        return signed(estimate.delta), UNKNOWN, estimate.status
     return signed(estimate.delta), bounds(estimate.ci or estimate.ci_item), estimate.status
 
 
@@ -78,7 +92,7 @@ def clause_row(clause: Mapping[str, Any]) -> tuple[str, str, str, str]:
     """Return a stored clause in words: what is asked, how it came out, its figure, its limit."""
     text, kind = _CLAUSES.get(clause["clause"], (clause["clause"].replace("_", " "), "count"))
     figures = (_figure(clause[part], kind) for part in ("figure", "limit"))
-    return text, "passed" if clause["passed"] else "failed", *figures
+    return text, "met" if clause["passed"] else "not met", *figures
 
 
 def _figure(value: Any, kind: str) -> str:
@@ -108,9 +122,9 @@ def digest(text: str) -> str:
     """Return the first digits of a digest, enough to recognise it.
 
     >>> digest("sha256:0123456789abcdef")
-    '0123456789ab'
+    '01234567'
     """
-    return text.removeprefix("sha256:")[:12]
+    return text.removeprefix("sha256:")[:8]
 
 
 def counts(by_name: Mapping[str, int]) -> str:

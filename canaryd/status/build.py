@@ -32,10 +32,11 @@ STALE_AFTER = timedelta(hours=26)
 
 def build_status(records: Sequence[SeriesRecords], *, now: datetime, version: str, store: str, clock: str) -> Status:
     """Return the status of the given series at `now`."""
-    return Status(version, store, now, clock, tuple(_series(one, now) for one in records))
+    return Status(version, store, now, clock, tuple(series_status(one, now) for one in records))
 
 
-def _series(records: SeriesRecords, now: datetime) -> SeriesStatus:
+def series_status(records: SeriesRecords, now: datetime) -> SeriesStatus:
+    """Return the status of one series at `now`."""
     series, grid = records.series, records.grid
     tracked, *others = records.arms
     watched = [arm.name for arm in records.arms if arm.role != "replica"]

@@ -36,7 +36,7 @@ def read_status(config: Config, series_name: str | None = None) -> Status:
     wanted: Sequence[str] = [one.name for one in ([config.one_series(series_name)] if series_name else config.series)]
     with open_store(config.store_url) as store, store.read() as connection:
         records = [
-            _records(connection, series, due_minute=config.schedule.due_minute)
+            series_records(connection, series, due_minute=config.schedule.due_minute)
             for series in read.all_series(connection)
             if series.name in wanted
         ]
@@ -46,7 +46,8 @@ def read_status(config: Config, series_name: str | None = None) -> Status:
     return build_status(records, now=clock.now(), version=__version__, store=store.name, clock=kind)
 
 
-def _records(connection: Connection, series: Series, *, due_minute: int) -> SeriesRecords:
+def series_records(connection: Connection, series: Series, *, due_minute: int) -> SeriesRecords:
+    """Return the stored rows of a series that its status is made of."""
     name = series.name
     protocol = registration.parse(read.registration(connection, name), source=f"registration of {name}")
     arms, alarms, verdicts = read.arms(connection, name), read.alarms(connection, name), read.verdicts(connection, name)

@@ -15,10 +15,11 @@ from sqlalchemy import Connection, RowMapping, Select, select
 
 from canaryd.hashing import canonical_json, digest
 from canaryd.store import schema
+from canaryd.store import schema_contract as contract
 from canaryd.store.types import escape
 
 _RUN = schema.run_start
-_NUMBERS = frozenset({"run_id", "sample_id", "validity_id", "verdict_id", "term"})
+_NUMBERS = frozenset({"run_id", "sample_id", "validity_id", "verdict_id", "deviation_id", "term"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,16 @@ def verdict_rows(connection: Connection, verdict_id: int) -> Iterator[LedgerRow]
         superseded = connection.scalar(select(verdict.decided_at).where(verdict.verdict_id == row["supersedes"]))
         kept = dict(row) | {"supersedes": superseded}
         yield _ledger_row(f"verdict of epoch {row['epoch']} window {row['window_index']}", kept)
+
+
+def deviation_rows(connection: Connection, deviation_id: int) -> Iterator[LedgerRow]:
+    """Yield one deviation, and the epoch that it opened where it did."""
+    row = _one(connection, select(contract.deviation).where(contract.deviation.c.deviation_id == deviation_id))
+    if row is None:
+        return
+    yield _ledger_row(f"deviation {row['kind']} of {row['slot_date'].isoformat()}", row)
+    opened = select(contract.epoch).where(contract.epoch.c.deviation_id == deviation_id)
+    yield from _rows(connection, opened, name=lambda each: f"epoch {each['epoch']}")
 
 
 def _one(connection: Connection, query: Select[Any]) -> RowMapping | None:

@@ -33,11 +33,11 @@ class Store:
     """An open store. `read` and `write` give transactions; `close` lets go of every connection.
 
     Both raise StoreUnavailable when the database cannot be used (missing, locked, full, read-only, gone), and
-    RowRefused when a row breaks a rule of the schema. `name` is the URL without a password.
+    RowRefused when a row breaks a rule of the schema. `name` is the URL as `shown` gives it.
     """
 
     def __init__(self, url: URL) -> None:
-        self.name = url.render_as_string(hide_password=True)
+        self.name = shown(url)
         self._writer = _writer_engine(url)
         self._reader = _reader_engine(url)
 
@@ -93,6 +93,15 @@ def parse_url(url: str) -> URL:
     raise ConfigError("store.url is neither sqlite:///FILE nor postgresql://USER@HOST/DATABASE; write one of the two")
 
 
+def shown(url: URL) -> str:
+    """Return a parsed store URL as a person writes it, without its password.
+
+    >>> shown(parse_url("sqlite:////var/lib/canaryd.db")), shown(parse_url("postgresql://me:secret@here/db"))
+    ('sqlite:////var/lib/canaryd.db', 'postgresql://me:***@here/db')
+    """
+    return url.set(drivername=url.get_backend_name()).render_as_string(hide_password=True)
+
+
 def open_store(url: str, *, create: bool = False) -> Store:
     """Open the store at a URL (a relative SQLite path is relative to the working directory).
 
@@ -108,7 +117,7 @@ def open_store(url: str, *, create: bool = False) -> Store:
 
         upgrade(url)
     found = revision(parsed)
-    name = parsed.render_as_string(hide_password=True)
+    name = shown(parsed)
     if found is None:
         raise StoreUnavailable(f"store {name} does not exist; create it with `canaryd db upgrade`")
     if found != REVISIONS[-1]:
@@ -125,7 +134,7 @@ def revision(url: URL) -> str | None:
     Raises:
         StoreUnavailable: the database cannot be reached, or the file is not a store of canaryd.
     """
-    name = url.render_as_string(hide_password=True)
+    name = shown(url)
     is_sqlite = url.get_backend_name() == "sqlite"
     if is_sqlite and not Path(str(url.database)).is_file():
         return None

@@ -13,6 +13,7 @@ from typing import Literal
 from sqlalchemy import Connection, insert, select
 
 from canaryd.records import JsonValue
+from canaryd.store import ledger
 from canaryd.store import schema_contract as contract
 from canaryd.store.engine import Store
 from canaryd.store.rows import Series
@@ -79,7 +80,9 @@ def add_deviation(store: Store, deviation: Deviation) -> int:
         RowRefused: the series is not registered.
     """
     with store.write() as connection:
-        return _add(connection, deviation)
+        deviation_id = _add(connection, deviation)
+        ledger.extend(connection, deviation.series, kind="deviation", row_id=deviation_id)
+        return deviation_id
 
 
 def open_epoch(store: Store, deviation: Deviation, *, number: int) -> None:
@@ -92,6 +95,7 @@ def open_epoch(store: Store, deviation: Deviation, *, number: int) -> None:
         deviation_id = _add(connection, deviation)
         values = {"series": deviation.series, "epoch": number, "first_date": deviation.slot_date}
         connection.execute(insert(contract.epoch).values(**values, deviation_id=deviation_id))
+        ledger.extend(connection, deviation.series, kind="deviation", row_id=deviation_id)
 
 
 def _add(connection: Connection, deviation: Deviation) -> int:

@@ -47,6 +47,13 @@ TEXT_COLUMN = "text"
 
 def export_csv(connection: Connection, series: str, *, with_texts: bool) -> Iterator[str]:
     """Yield the lines of the table, header first: one sample that counts a line, invalid ones included."""
+    yield _line([*COLUMNS, *([TEXT_COLUMN] if with_texts else [])])
+    for row in table_rows(connection, series, with_texts=with_texts):
+        yield _line([_field(value) for value in row])
+
+
+def table_rows(connection: Connection, series: str, *, with_texts: bool) -> Iterator[tuple[Any, ...]]:
+    """Yield the table's rows in the order of `COLUMNS`, the text last; every text in them is escaped."""
     row, reply = schema.effective_sample.c, schema.reply_text.c
     query = (
         select(*(row[name] for name in COLUMNS), reply.codec, reply.body)
@@ -55,15 +62,10 @@ def export_csv(connection: Connection, series: str, *, with_texts: bool) -> Iter
         .order_by(row.slot_date, row.arm, row.item_id, row.replicate)
         .execution_options(yield_per=1000)
     )
-    yield _line([*COLUMNS, *([TEXT_COLUMN] if with_texts else [])])
     with connection.execute(query) as found:
         for each in found:
-            yield _line(
-                [
-                    *(_field(value) for value in each[: len(COLUMNS)]),
-                    *([_text(each.codec, each.body)] if with_texts else []),
-                ]
-            )
+            values = [escape(value) if isinstance(value, str) else value for value in each[: len(COLUMNS)]]
+            yield (*values, _text(each.codec, each.body)) if with_texts else tuple(values)
 
 
 def _line(fields: list[Any]) -> str:
@@ -75,9 +77,7 @@ def _line(fields: list[Any]) -> str:
 def _field(value: Any) -> Any:
     if isinstance(value, bool):
         return int(value)
-    if hasattr(value, "isoformat"):
-        return value.isoformat()
-    return escape(value) if isinstance(value, str) else value
+    return value.isoformat() if hasattr(value, "isoformat") else value
 
 
 def _text(codec: str | None, body: bytes | None) -> str | None:

@@ -1,7 +1,7 @@
 """A hash chain over all that a series' verdicts rest on, so that nothing stored can change unseen.
 
-Entry 1 of a series covers its registration; each closed run, validity note and verdict adds one, in the transaction
-that stores it:
+Entry 1 of a series covers its registration; each closed run, validity note, verdict and deviation (with the epoch that
+it opens) adds one, in the transaction that stores it:
 
     digest_k = sha256(digest_(k-1) LF digest of row 1 LF digest of row 2 ...)
 
@@ -21,9 +21,10 @@ from sqlalchemy import Connection, RowMapping, Select, func, insert, select
 
 from canaryd.hashing import digest
 from canaryd.store import schema, texts
-from canaryd.store.canonical import LedgerRow, run_rows, series_rows, validity_rows, verdict_rows
+from canaryd.store import schema_contract as contract
+from canaryd.store.canonical import LedgerRow, deviation_rows, run_rows, series_rows, validity_rows, verdict_rows
 
-EntryKind = Literal["series", "run", "validity", "verdict"]
+EntryKind = Literal["series", "run", "validity", "verdict", "deviation"]
 
 #: Hexadecimal digits of a row's digest that the manifest keeps: enough to tell rows apart; the chain holds all.
 _SHORT = 16
@@ -31,6 +32,7 @@ _ROWS: dict[EntryKind, Callable[[Connection, int], Iterator[LedgerRow]]] = {
     "run": run_rows,
     "validity": validity_rows,
     "verdict": verdict_rows,
+    "deviation": deviation_rows,
 }
 
 
@@ -134,8 +136,9 @@ def _against_manifest(rows: tuple[LedgerRow, ...], entry: RowMapping) -> Differe
 
 
 def _unledgered(connection: Connection, series: str) -> Difference | None:
-    """Return the first closed run, note or verdict that has no entry."""
+    """Return the first closed run, note, verdict or deviation that has no entry."""
     start, sample, note, verdict = schema.run_start.c, schema.sample.c, schema.validity.c, schema.verdict.c
+    deviation = contract.deviation.c
     of_series = start.series == series
     run = schema.run_end.join(schema.run_start, start.run_id == schema.run_end.c.run_id)
     noted = schema.validity.outerjoin(schema.sample, sample.sample_id == note.sample_id).join(
@@ -145,6 +148,7 @@ def _unledgered(connection: Connection, series: str) -> Difference | None:
         "run": select(start.run_id.label("row_id")).select_from(run).where(of_series),
         "validity": select(note.validity_id.label("row_id")).select_from(noted).where(of_series),
         "verdict": select(verdict.verdict_id.label("row_id")).where(verdict.series == series),
+        "deviation": select(deviation.deviation_id.label("row_id")).where(deviation.series == series),
     }
     for kind, query in queries.items():
         ledgered = select(schema.ledger.c.row_id).where(schema.ledger.c.kind == kind)

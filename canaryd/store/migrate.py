@@ -13,8 +13,16 @@ from sqlalchemy.exc import DBAPIError
 
 from canaryd.errors import StoreUnavailable
 from canaryd.store.backup import back_up
-from canaryd.store.engine import APPLICATION_ID, parse_url, postgres_engine, revision, sqlite_engine
+from canaryd.store.engine import APPLICATION_ID, parse_url, postgres_engine, revision, shown, sqlite_engine
+from canaryd.store.metadata import metadata
 from canaryd.store.schema import REVISIONS
+
+# A partial index has one condition on both databases. The schema gives SQLite's alone, since naming PostgreSQL's loads
+# its dialect, which every command would pay for.
+for _table in metadata.tables.values():
+    for _index in _table.indexes:
+        if (_condition := _index.dialect_options["sqlite"]["where"]) is not None:
+            _index.dialect_options["postgresql"]["where"] = _condition
 
 
 def upgrade(url: str, *, to: str = "head") -> Path | None:
@@ -39,6 +47,21 @@ def downgrade(url: str, *, to: str) -> Path | None:
     return _migrate(url, lambda config: command.downgrade(config, to))
 
 
+def rehearse(url: str) -> tuple[str, ...]:
+    """Return the revisions that `upgrade` would apply, after applying them in a transaction that is undone.
+
+    Nothing changes and nothing is copied; of a store that does not exist yet, all revisions are named.
+
+    Raises:
+        StoreUnavailable: as `upgrade`.
+    """
+    parsed = parse_url(url)
+    found = revision(parsed)
+    if found is not None:
+        _in_transaction(parsed, lambda config: command.upgrade(config, "head"), keep=False)
+    return REVISIONS[0 if found is None else REVISIONS.index(found) + 1 :]
+
+
 def migrations_dir() -> Path:
     """Return the directory of the migration scripts: package data in a wheel, the top-level directory in a checkout."""
     package = Path(str(files("canaryd")))
@@ -57,20 +80,26 @@ def alembic_config(connection: Connection | None = None) -> Config:
 def _migrate(url: str, step: Callable[[Config], None]) -> Path | None:
     parsed = parse_url(url)
     copy = _copy_first(parsed)
-    engine = _engine(parsed)
+    _in_transaction(parsed, step, keep=True)
+    return copy
+
+
+def _in_transaction(url: URL, step: Callable[[Config], None], *, keep: bool) -> None:
+    """Run a step in one transaction, which is kept or undone."""
+    engine = _engine(url)
     try:
-        with engine.begin() as connection:
+        with engine.connect() as connection, connection.begin() as transaction:
             if connection.dialect.name == "postgresql":
                 connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended('canaryd:migrate', 0))"))
             step(alembic_config(connection))
             if connection.dialect.name == "sqlite":
-                _close_sqlite_migration(connection, parsed)
+                _close_sqlite_migration(connection, url)
+            if not keep:
+                transaction.rollback()
     except DBAPIError as error:
-        name = parsed.render_as_string(hide_password=True)
-        raise StoreUnavailable(f"store {name} cannot be migrated: {str(error.orig).strip()}") from error
+        raise StoreUnavailable(f"store {shown(url)} cannot be migrated: {str(error.orig).strip()}") from error
     finally:
         engine.dispose()
-    return copy
 
 
 def _copy_first(url: URL) -> Path | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import date
 
-from sqlalchemy import Connection, or_, select
+from sqlalchemy import Connection, func, or_, select
 
 from canaryd.store import schema
 
@@ -35,3 +35,17 @@ def set_aside_later(connection: Connection, series: str) -> tuple[tuple[date, da
         elif at.date() > slot_date:
             merged.append((slot_date, at.date()))
     return tuple(merged)
+
+
+def notes_by_date(connection: Connection, series: str) -> dict[date, int]:
+    """Return how many notes concern each slot date of a series that has any, whatever run or sample they name."""
+    note, start, sample = schema.validity.c, schema.run_start.c, schema.sample.c
+    query = (
+        select(start.slot_date, func.count(note.validity_id).label("n"))
+        .select_from(schema.validity)
+        .outerjoin(schema.sample, sample.sample_id == note.sample_id)
+        .join(schema.run_start, or_(start.run_id == note.run_id, start.run_id == sample.run_id))
+        .where(start.series == series)
+        .group_by(start.slot_date)
+    )
+    return {each.slot_date: each.n for each in connection.execute(query)}

@@ -38,7 +38,7 @@ from canaryd.store.types import AnyText, CanonicalJson, Day, Flag, Real, UTCDate
 
 #: Every schema revision, oldest first; the last is the one this canaryd reads and writes. A test holds it to
 #: the migrations.
-REVISIONS = ("0001", "0002", "0003", "0004", "0005")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
 
 panel = Table(
     "panel",
@@ -98,7 +98,6 @@ Index(
     arm.c.series,
     unique=True,
     sqlite_where=arm.c.role == "tracked",
-    postgresql_where=arm.c.role == "tracked",
 )
 
 run_start = Table(
@@ -228,7 +227,6 @@ Index(
     verdict.c.window_index,
     unique=True,
     sqlite_where=verdict.c.supersedes.is_(None),
-    postgresql_where=verdict.c.supersedes.is_(None),
 )
 
 alarm = Table(
@@ -279,7 +277,7 @@ ledger = Table(
     Column("digest", AnyText, nullable=False),
     Column("manifest", LargeBinary, nullable=False),
     UniqueConstraint("kind", "row_id"),
-    CheckConstraint("kind IN ('series', 'run', 'validity', 'verdict')", name="kind"),
+    CheckConstraint("kind IN ('series', 'run', 'validity', 'verdict', 'deviation')", name="kind"),
     CheckConstraint("(kind = 'series') = (position = 1) AND (kind = 'series') = (row_id IS NULL)", name="genesis"),
     sqlite_strict=True,
 )

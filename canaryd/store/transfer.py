@@ -17,13 +17,19 @@ from sqlalchemy import Column, Connection, LargeBinary, Select, Table, func, ins
 
 from canaryd.errors import UsageError
 from canaryd.store import schema, texts
+from canaryd.store import schema_contract as contract
 from canaryd.store.engine import Store
 from canaryd.store.metadata import metadata
 from canaryd.store.types import AnyText, Day, UTCDateTime
 
 _FORMAT = "canaryd-export-1"
 #: What rows of the ledger refer to, by their kind.
-_LEDGERED = {"run": schema.run_start, "validity": schema.validity, "verdict": schema.verdict}
+_LEDGERED = {
+    "run": schema.run_start,
+    "validity": schema.validity,
+    "verdict": schema.verdict,
+    "deviation": contract.deviation,
+}
 #: Rows under a digest of their content, which several series may share.
 _SHARED = frozenset({"panel", "panel_item", "fingerprint"})
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Table, and_, insert, select
@@ -44,7 +44,9 @@ def register_series(store: Store, plan: Plan) -> None:
 
 
 def import_samples(store: Store, plan: Plan, *, samples: Sequence[Sample], at: datetime) -> None:
-    """Store a series that was measured elsewhere: one completed run for each arm and day, all or nothing.
+    """Store a series that was measured elsewhere, all or nothing: a completed run for each arm and day.
+
+    A day without a sample, from the start of the series to the last sample of any arm, is a missed slot of its arm.
 
     Raises:
         UsageError: a series of that name exists.
@@ -57,16 +59,21 @@ def import_samples(store: Store, plan: Plan, *, samples: Sequence[Sample], at: d
     for sample in samples:
         runs.setdefault((sample.key.arm, sample.key.slot_date), []).append(sample)
     panel_digest, registration_digest = plan.panel.digest, plan.registration_digest
+    last = max((slot_date for _, slot_date in runs), default=plan.start_date)
+    for offset in range((last - plan.start_date).days + 1):
+        for arm in plan.arms:
+            runs.setdefault((arm.name, plan.start_date + timedelta(days=offset)), [])
     with store.write() as connection:
         _register(connection, plan, into=store.name)
-        for (arm, slot_date), content in sorted(runs.items(), key=lambda each: (each[0][1], each[0][0])):
-            start = RunStart(plan.series, arm, slot_date, 1, at, at, panel_digest, registration_digest, None)
+        for (name, slot_date), content in sorted(runs.items(), key=lambda each: (each[0][1], each[0][0])):
+            start = RunStart(plan.series, name, slot_date, 1, at, at, panel_digest, registration_digest, None)
             # Nobody held a lease of it yet: the first holder's term is 1.
             values = asdict(start) | {"epoch": 1, "term": 0}
             run_id = _insert(connection, into=schema.run_start, values=values)
             for sample in content:
                 _add_sample(connection, sample, run=values | {"run_id": run_id})
-            _close_run(connection, run_id, series=plan.series, end=RunEnd(at, "completed", "imported"))
+            end = RunEnd(at, "completed", "imported") if content else RunEnd(at, "missed", "nothing was imported")
+            _close_run(connection, run_id, series=plan.series, end=end)
 
 
 def claim_slot(

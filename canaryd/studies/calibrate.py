@@ -16,7 +16,7 @@ from canaryd.stats.calibration import Design, ItemScores, Regression, Screened, 
 from canaryd.stats.estimate import figure
 from canaryd.store import studies
 from canaryd.store.studies import Stage
-from canaryd.studies.collect import FIRST_REPLICATE, Collected, Wanted, collect
+from canaryd.studies.collect import FIRST_REPLICATE, Collected, Progress, Wanted, collect
 from canaryd.studies.laboratory import Laboratory
 
 #: Why an item of the pool is not in the panel.
@@ -52,6 +52,7 @@ class Calibration:
         """Return the whole report as JSON."""
         items, params = self.lab.panel.measured, self.lab.prereg.calibration
         return {
+            "schema_version": 1,
             "series": self.lab.series.name,
             "arm": self.arm.name,
             "pool": {"path": self.lab.panel.path, "digest": self.lab.panel.digest, "items": len(items)},
@@ -104,19 +105,21 @@ class Calibration:
         }
 
 
-def screen_pool(lab: Laboratory, arm: Arm) -> Collected:
+def screen_pool(lab: Laboratory, arm: Arm, *, on_landed: Progress = lambda *_: None) -> Collected:
     """Ask what the screen of a pool still misses; see `collect` for what is raised."""
-    return collect(lab, Wanted("screen", (arm,), lab.panel.measured, lab.prereg.calibration.screen_samples))
+    wanted = Wanted("screen", (arm,), lab.panel.measured, lab.prereg.calibration.screen_samples)
+    return collect(lab, wanted, on_landed=on_landed)
 
 
-def confirm_kept(lab: Laboratory, arm: Arm) -> Collected:
+def confirm_kept(lab: Laboratory, arm: Arm, *, on_landed: Progress = lambda *_: None) -> Collected:
     """Ask what the confirmation of the kept items still misses; see `collect` for what is raised.
 
     Raises:
         UsageError: the screen is not whole, or keeps nothing.
     """
     kept = require_screened(calibration_of(lab, arm)).kept
-    return collect(lab, Wanted("confirm", (arm,), kept, lab.prereg.calibration.confirm_samples))
+    wanted = Wanted("confirm", (arm,), kept, lab.prereg.calibration.confirm_samples)
+    return collect(lab, wanted, on_landed=on_landed)
 
 
 def require_screened(found: Calibration) -> Calibration:

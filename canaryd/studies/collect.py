@@ -6,8 +6,9 @@ import asyncio
 import dataclasses
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from canaryd import sandbox
 from canaryd.errors import MeasurementRefused
@@ -20,6 +21,8 @@ from canaryd.store import studies
 from canaryd.store.studies import Stage
 from canaryd.studies.laboratory import Laboratory
 from canaryd.studies.purse import allowed
+
+Progress: TypeAlias = Callable[[int, int], None]
 
 #: Replicates of each stage are numbered from here: no sample of one can be taken for one of another, or of a run.
 FIRST_REPLICATE: Mapping[Stage, int] = {"screen": 1000, "confirm": 2000, "validate": 3000}
@@ -50,8 +53,10 @@ class Collected:
     stopped: str | None
 
 
-def collect(lab: Laboratory, wanted: Wanted) -> Collected:
+def collect(lab: Laboratory, wanted: Wanted, *, on_landed: Progress = lambda *_: None) -> Collected:
     """Ask what is missing of a stage, as far as the budget goes, and return what came of it.
+
+    `on_landed` is told how many samples of a pass are stored, of how many.
 
     What is stored is never asked again; a failure of the harness is no answer and is asked again by the next call. A
     pass that reaches midnight goes on under the new date.
@@ -72,7 +77,7 @@ def collect(lab: Laboratory, wanted: Wanted) -> Collected:
         stopped = pays.why
         if not pays.asks:
             break
-        lanes = asyncio.run(_ask_all(lab, owed[: pays.asks], wanted=wanted, ids=ids))
+        lanes = asyncio.run(_ask_all(_Pass(lab, wanted, ids, owed[: pays.asks], on_landed)))
         results = [result for lane in lanes.values() for result in lane.results]
         landed += len(results)
         failures.update(result.kind for result in results if isinstance(result, Failure))
@@ -104,15 +109,34 @@ def missing_asks(lab: Laboratory, wanted: Wanted, *, ids: Mapping[str, int]) -> 
     return tuple(ask for ask in numbered if (ask.arm, ask.item_id, ask.replicate, today) not in done)
 
 
-async def _ask_all(
-    lab: Laboratory, asks: Sequence[Ask], *, wanted: Wanted, ids: Mapping[str, int]
-) -> Mapping[str, Lane]:
-    lanes = {arm.name: Lane(arm, lab.build_provider(arm), ids[arm.name]) for arm in wanted.arms}
-    grading = Grading({item.item_id: item for item in wanted.items}, lab.backend, random.SystemRandom())
-    recorder = Recorder(lambda rows: _append(lab, rows))
+@dataclass(slots=True)
+class _Pass:
+    """One pass over asks that the budget covers."""
+
+    lab: Laboratory
+    wanted: Wanted
+    ids: Mapping[str, int]
+    asks: Sequence[Ask]
+    on_landed: Progress
+    landed: int = 0
+
+    def append(self, rows: Sequence[tuple[int, Sample]]) -> None:
+        """Store samples as they land."""
+        for study_id in dict.fromkeys(study_id for study_id, _ in rows):
+            own = [sample for row, sample in rows if row == study_id]
+            studies.append_samples(self.lab.store, own, study_id=study_id)
+        self.landed += len(rows)
+        self.on_landed(self.landed, len(self.asks))
+
+
+async def _ask_all(run: _Pass) -> Mapping[str, Lane]:
+    lab = run.lab
+    lanes = {arm.name: Lane(arm, lab.build_provider(arm), run.ids[arm.name]) for arm in run.wanted.arms}
+    grading = Grading({item.item_id: item for item in run.wanted.items}, lab.backend, random.SystemRandom())
+    recorder = Recorder(run.append)
     try:
         await execute(
-            asks,
+            run.asks,
             Execution(
                 lanes=lanes,
                 grade=grading.grade,
@@ -127,12 +151,6 @@ async def _ask_all(
         for lane in lanes.values():
             await lane.provider.aclose()
     return lanes
-
-
-def _append(lab: Laboratory, rows: Sequence[tuple[int, Sample]]) -> None:
-    for study_id in dict.fromkeys(study_id for study_id, _ in rows):
-        own = [sample for row, sample in rows if row == study_id]
-        studies.append_samples(lab.store, own, study_id=study_id)
 
 
 def _seen(lab: Laboratory, response_id: str) -> bool:

@@ -41,9 +41,9 @@ def allowed(lab: Laboratory, asks: Sequence[Ask], *, arms: Mapping[str, Arm]) ->
             spending(connection, lab.series.name, first=month, last=today),
         ]
     known = {arm.name: arm for arm in lab.series.arms} | dict(arms)
-    used = [(day, _amount(lab, known.get(name), usage)) for rows in spent for (name, day), usage in rows.items()]
+    used = [(day, _amount(lab, known.get(name), usage=usage)) for rows in spent for (name, day), usage in rows.items()]
     of_day, of_month = total(each for day, each in used if day == today), total(each for _, each in used)
-    each_call = {name: _amount(lab, arm, _per_call(arm, spent[0])) for name, arm in arms.items()}
+    each_call = {name: _amount(lab, arm, usage=_per_call(arm, spent[0])) for name, arm in arms.items()}
     planned = Amount()
     for count, ask in enumerate(asks):
         planned = planned.plus(each_call[ask.arm])
@@ -62,7 +62,7 @@ def _require_prices(lab: Laboratory, arms: Mapping[str, Arm]) -> None:
             )
 
 
-def _amount(lab: Laboratory, arm: Arm | None, usage: Spending) -> Amount:
+def _amount(lab: Laboratory, arm: Arm | None, *, usage: Spending) -> Amount:
     price = arm and price_on(lab.config.prices, provider=arm.provider, model=arm.model, day=lab.today)
     money = cost(usage.input_tokens, usage.output_tokens, price=price) if price else 0.0
     return Amount(usage.calls, usage.input_tokens + usage.output_tokens, money)

@@ -65,22 +65,27 @@ def _git(folder: Path, *arguments: str) -> str | None:
     if program is None:
         return None
     command = [program, "-C", str(folder), *arguments]
-    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     done = subprocess.run(  # noqa: S603 - an absolute path and no shell
-        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        command,
+        env=environment | {"GIT_OPTIONAL_LOCKS": "0"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return done.stdout.strip() if done.returncode == 0 else None
 
 
 def document_text(subject: Subject, *, at: datetime, commit: str | None) -> str:
     """Return the document as Markdown."""
-    return "\n".join(_document(subject, at, commit)) + "\n"
+    return "\n".join(_document(subject, at=at, commit=commit)) + "\n"
 
 
-def _document(subject: Subject, at: datetime, commit: str | None) -> Iterator[str]:
+def _document(subject: Subject, *, at: datetime, commit: str | None) -> Iterator[str]:
     yield f"# Registration of the series `{subject.series.name}`"
     yield ""
-    yield from _pinned(subject, at, commit)
+    yield from _pinned(subject, at=at, commit=commit)
     yield from _section("Arms", _arms(subject.series.arms))
     yield from _section("Calendar", _calendar(subject))
     yield from _section("The rule", _rule(subject.prereg))
@@ -105,7 +110,7 @@ def _bullets(sentences: Sequence[str]) -> list[str]:
     return [f"- {sentence}" for sentence in sentences] or ["None."]
 
 
-def _pinned(subject: Subject, at: datetime, commit: str | None) -> Iterator[str]:
+def _pinned(subject: Subject, *, at: datetime, commit: str | None) -> Iterator[str]:
     panel = subject.panel
     yield f"- registered {at:%Y-%m-%d %H:%M} UTC, before the first day"
     yield f"- registration `{subject.prereg.digest}` ({subject.series.prereg.name})"

@@ -27,7 +27,7 @@ from canaryd.stats.validation import (
 )
 from canaryd.store import read, studies
 from canaryd.store.studies import StudySample
-from canaryd.studies.collect import Collected, Wanted, collect
+from canaryd.studies.collect import Collected, Progress, Wanted, collect
 from canaryd.studies.laboratory import Laboratory
 
 
@@ -117,10 +117,11 @@ def _control_arm(lab: Laboratory, control: PositiveControl) -> Arm:
     return varied
 
 
-def run_session(lab: Laboratory) -> Collected:
+def run_session(lab: Laboratory, *, on_landed: Progress = lambda *_: None) -> Collected:
     """Ask today's session: the tracked arm and every positive control, interleaved; raises as `collect`."""
     arms = (lab.series.tracked, *control_arms(lab))
-    return collect(lab, Wanted("validate", arms, lab.panel.measured, lab.prereg.validation.samples))
+    wanted = Wanted("validate", arms, lab.panel.measured, lab.prereg.validation.samples)
+    return collect(lab, wanted, on_landed=on_landed)
 
 
 def validation_of(lab: Laboratory) -> Validation:

@@ -134,7 +134,9 @@ def _create_sentinels() -> None:
         sa.Column("total", REAL, nullable=False),
         sa.Column("total_sq", REAL, nullable=False),
         sa.Column("at", INSTANT, nullable=False),
-        sa.CheckConstraint("total BETWEEN 0 AND n AND total_sq BETWEEN 0 AND n", name=op.f("ck_sentinel_baseline_sums")),
+        sa.CheckConstraint(
+            "total BETWEEN 0 AND n AND total_sq BETWEEN 0 AND n", name=op.f("ck_sentinel_baseline_sums")
+        ),
         sa.ForeignKeyConstraint(["series"], ["series.name"], name=op.f("fk_sentinel_baseline_series_series")),
         sa.PrimaryKeyConstraint("series", "item_id", name=op.f("pk_sentinel_baseline")),
         sqlite_strict=True,

@@ -85,9 +85,7 @@ def _create_study_sample() -> None:
         sa.Column("input_tokens", sa.Integer(), nullable=True),
         sa.Column("output_tokens", sa.Integer(), nullable=True),
         sa.Column("text_digest", TEXT, nullable=True),
-        sa.CheckConstraint(
-            "(score IS NULL) <> (failure_kind IS NULL)", name=op.f("ck_study_sample_grade_or_failure")
-        ),
+        sa.CheckConstraint("(score IS NULL) <> (failure_kind IS NULL)", name=op.f("ck_study_sample_grade_or_failure")),
         sa.CheckConstraint("score >= 0 AND score <= 1", name=op.f("ck_study_sample_score")),
         sa.CheckConstraint(
             "(score IS NULL) = (passed IS NULL) AND (score IS NULL) = (grader IS NULL)",

@@ -1,4 +1,4 @@
-"""`canaryd report` as its user runs it: its numbers are those of `status --json` and `check --json`."""
+"""`canaryd report` as its user runs it: its numbers are those of `status`, `check` and `metrics`."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ def cells(markdown: str, first: str) -> list[str]:
     return [re.sub(r"\\(.)", r"\1", cell.strip()) for cell in re.split(r"(?<!\\)\|", line)[2:-1]]
 
 
-def test_report_status_and_check_give_the_same_numbers(canaryd: Any, tmp_path: Path, port: int) -> None:
+def test_report_status_check_and_metrics_give_the_same_numbers(canaryd: Any, tmp_path: Path, port: int) -> None:
     played = canaryd("demo", "--quick", "--dir", "played", "--port", str(port))
     assert played.code == 0, played.err
     config = ("--config", "played/config.toml")
@@ -46,6 +46,14 @@ def test_report_status_and_check_give_the_same_numbers(canaryd: Any, tmp_path: P
         points(tracked["token_change"]),
         interval(tracked, "token_"),
     ]
+    metrics = canaryd(*config, "metrics").out
+    for name, value in (
+        ('window_delta_ratio{arm="tracked"', tracked["delta"]),
+        ('window_delta_ci_lower_ratio{arm="tracked"', tracked["ci_lower"]),
+        ('window_delta_ci_upper_ratio{arm="control"', control["ci_upper"]),
+        ('window_mde_ratio{arm="tracked"', window["mde"]),
+    ):
+        assert f'canaryd_{name},series="demo",window="latest"}} {value}\n' in metrics
     for stream in series["early_warnings"]:
         assert (
             cells(markdown[markdown.index("*Early warning on") :], stream["stream"])[1] == f"{stream['threshold']:.0f}"

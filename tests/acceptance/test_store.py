@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import shutil
 import sqlite3
@@ -24,6 +25,7 @@ from canaryd.resources import resource
 from canaryd.runner.registering import register
 from canaryd.store import ledger, notes, read, schema
 from canaryd.store.engine import open_store
+from canaryd.store.migrate import downgrade
 from canaryd.store.rows import Invalid
 from canaryd.store.write import append_validity
 from canaryd.verify import verify_series
@@ -144,7 +146,7 @@ FORGERIES = {
     'UPDATE verdict SET clauses = replace(clauses, \'"first":"2027-01-10"\', \'"first":"2027-01-09"\')': (
         r"verdict of epoch 1 window 2 differs \(ledger entry 27\)"
     ),
-    "UPDATE panel SET content = CAST(CAST(content AS TEXT) || char(10) AS BLOB)": r"panel store differs \(ledger entry 1\)",
+    "UPDATE panel SET version = '2'": r"panel store differs \(ledger entry 1\)",
     "DELETE FROM early_warning WHERE stream = 'score' AND slot_date = '2027-01-12'": (
         r"early warning score of 2027-01-12 is missing"
     ),
@@ -160,9 +162,12 @@ FORGERIES = {
 def test_what_was_forged_is_named(folder: Path, forgery: str) -> None:
     path = folder / "canaryd.db"
     forge(path, forgery)
-    with open_store(f"sqlite:///{path}") as store, store.read() as connection:
-        with pytest.raises(VerifyFailed, match=FORGERIES[forgery]):
-            verify_series(connection, "main")
+    with (
+        open_store(f"sqlite:///{path}") as store,
+        store.read() as connection,
+        pytest.raises(VerifyFailed, match=FORGERIES[forgery]),
+    ):
+        verify_series(connection, "main")
 
 
 WITH_LEDGER = {
@@ -174,7 +179,7 @@ WITH_LEDGER = {
         "the bytes of the registration differ from their digest"
     ),
     "UPDATE panel_item SET sentinel = 1 WHERE ordinal = 3": r"item \S+ differs beside the bytes of the panel",
-    "UPDATE panel SET content = CAST(replace(content, 'What', 'what') AS BLOB)": "panel store differs: with this canaryd",
+    "UPDATE panel SET content = CAST(replace(content, 'What', 'what') AS BLOB)": "panel store differs: with this",
     "UPDATE panel SET content = CAST('{' AS BLOB)": "the stored panel cannot be read",
 }
 
@@ -235,3 +240,146 @@ def test_a_verdict_that_a_later_note_contradicts_is_named(folder: Path) -> None:
             pytest.raises(VerifyFailed, match="verdict of epoch 1 window 1 differs from its"),
         ):
             verify_series(connection, "main")
+
+
+def verdicts(path: Path) -> list[Any]:
+    with open_store(f"sqlite:///{path}") as store, store.read() as connection:
+        return [stored.verdict for stored in read.verdicts(connection, "main")]
+
+
+@pytest.mark.parametrize("texts", [(), ("--without-texts",)])
+def test_an_export_is_verified_without_the_store_and_read_in_again(
+    here: Callable[..., Any], canaryd: Any, folder: Path, texts: tuple[str, ...]
+) -> None:
+    assert here("export", "--series", "main", "main.jsonl", *texts).code == 0
+    written = (folder.parent / "main.jsonl").read_text()
+    assert ('"reply_text"' in written) == (not texts)
+    at_home, offline = here("verify"), canaryd("verify", "main.jsonl")
+    assert (offline.code, offline.out) == (0, at_home.out), offline.err
+    elsewhere = folder.parent / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "config.toml").write_text(CONFIG.replace('[demo]\nclock = "clock.txt"', ""))
+    (elsewhere / "prereg.toml").write_bytes((folder / "prereg.toml").read_bytes())
+    imported = canaryd("--config", "elsewhere/config.toml", "import", "main.jsonl")
+    assert imported.code == 0, imported.err
+    again = canaryd("--config", "elsewhere/config.toml", "verify")
+    assert (again.code, again.out) == (0, at_home.out)
+    assert verdicts(elsewhere / "canaryd.db") == verdicts(folder / "canaryd.db")
+    with open_store(f"sqlite:///{elsewhere / 'canaryd.db'}") as store, store.read() as connection:
+        assert read.series(connection, "main").imported_at is not None
+    twice = canaryd("--config", "elsewhere/config.toml", "import", "main.jsonl")
+    assert (twice.code, "already in" in twice.err) == (64, True)
+
+
+def test_a_touched_export_is_found_out(here: Callable[..., Any], canaryd: Any, folder: Path) -> None:
+    assert here("export", "--series", "main", "main.jsonl").code == 0
+    path = folder.parent / "main.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    place = next(n for n, line in enumerate(lines) if '"score":0.0' in line)
+    for forged, code, said in [
+        ('"score":1.0', 65, "2027-01-01 attempt 1 differs (ledger entry "),
+        ('"score":7.0', 65, "the export holds a row that no store takes"),
+        ('"score":"x', 64, "is no JSON object"),
+    ]:
+        path.write_text("".join([*lines[:place], lines[place].replace('"score":0.0', forged), *lines[place + 1 :]]))
+        refused = canaryd("verify", "main.jsonl")
+        assert (refused.code, said in refused.err) == (code, True), refused.err
+    path.write_text("".join(lines[:-1]))
+    assert canaryd("verify", "main.jsonl").code == 64
+    assert canaryd("verify", "main.jsonl", "--series", "main").code == 64
+
+
+def test_tables_and_what_cannot_be_written(here: Callable[..., Any], folder: Path) -> None:
+    table = here("export", "--series", "main", "--format", "csv", "-")
+    rows = list(csv.DictReader(table.out.splitlines()))
+    assert len(rows) == DAYS * 24 * 2
+    assert {row["arm"] for row in rows} == {"tracked", "control"}
+    assert here("export", "--series", "nosuch", "x.jsonl").code == 64
+    missing = here("export", "--series", "main", "nowhere/x.jsonl")
+    assert (missing.code, "cannot be written" in missing.err) == (64, True)
+    assert not list(folder.parent.glob("*.partial"))
+
+
+def test_parquet_holds_the_types(here: Callable[..., Any], folder: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed (canaryd[parquet])")
+    assert here("export", "--series", "main", "--format", "parquet", "main.parquet").code == 0
+    table = parquet.read_table(folder.parent / "main.parquet")
+    assert table.num_rows == DAYS * 24 * 2
+    first = table.slice(0, 1).to_pylist()[0]
+    assert first["slot_date"] == DAY_1
+    assert first["asked_at"].tzinfo is not None
+    assert isinstance(first["score"], float)
+    assert first["sentinel"] is False
+    assert first["text"]
+
+
+def test_logs_are_opened_by_inspect_itself(here: Callable[..., Any], folder: Path) -> None:
+    log = pytest.importorskip("inspect_ai.log", reason="inspect_ai is not installed (canaryd[inspect])")
+    done = here("export", "--series", "main", "--format", "eval", "logs")
+    assert done.code == 0, done.err
+    files = sorted((folder.parent / "logs").glob("*.eval"))
+    assert len(files) == DAYS * 2
+    opened = log.read_eval_log(str(files[0]))
+    assert (opened.status, opened.eval.task, len(opened.samples)) == ("success", "main", 24)
+    scores = [sample.scores["canaryd"].value for sample in opened.samples]
+    assert opened.results.scores[0].metrics["mean"].value == pytest.approx(sum(scores) / len(scores))
+    assert all("<answer>" in sample.output.completion for sample in opened.samples)
+
+
+def test_a_series_that_was_measured_elsewhere(here: Callable[..., Any], canaryd: Any, folder: Path) -> None:
+    """What another instrument wrote as a table becomes a series with the verdicts that the same data had here."""
+    table = here("export", "--series", "main", "--format", "csv", "--without-texts", "-").out
+    header, *rows = table.splitlines(keepends=True)
+    renamed = header.replace("item_id", "question").replace("slot_date", "day").replace("score", "mark")
+    (folder.parent / "theirs.csv").write_text("".join([renamed, *rows]))
+    command = ["import", "theirs.csv", "--series", "theirs", "--tracked", "tracked", "--control", "control"]
+    command += ["--prereg", "project/prereg.toml", "--column", "item_id=question", "--column", "date=day"]
+    incomplete = here(*command)
+    assert (incomplete.code, "--column score=NAME" in incomplete.err) == (64, True)
+    imported = here(*command, "--column", "score=mark")
+    assert imported.code == 0, imported.err
+    assert "2 windows are decided" in imported.out
+    assert here("verify", "--series", "theirs").code == 0
+    with open_store(f"sqlite:///{folder / 'canaryd.db'}") as store, store.read() as connection:
+        assert read.series(connection, "theirs").imported_at is not None
+        ours, theirs = (read.verdicts(connection, name) for name in ("main", "theirs"))
+    for left, right in zip(ours, theirs, strict=True):
+        assert left.verdict.kind == right.verdict.kind
+        assert left.verdict.clauses["arms"]["tracked"]["tokens"] == right.verdict.clauses["arms"]["tracked"]["tokens"]
+    for wrong, said in [
+        (("--tracked", "nobody"), "no row has the arm 'nobody'"),
+        (("--control", "tracked"), "an arm has one role"),
+        (("--column", "colour=red"), "--column is 'colour=red'"),
+    ]:
+        refused = here(*command, "--column", "score=mark", *wrong)
+        assert (refused.code, said in refused.err) == (64, True), refused.err
+
+
+def test_a_copy_is_a_store(here: Callable[..., Any], canaryd: Any, folder: Path) -> None:
+    at_home = here("verify").out
+    assert here("db", "backup", "copy.db").code == 0
+    (folder / "canaryd.db").unlink()
+    (folder.parent / "copy.db").rename(folder / "canaryd.db")
+    restored = here("verify")
+    assert (restored.code, restored.out) == (0, at_home)
+    assert here("db", "check").out == f"store sqlite:///{folder / 'canaryd.db'} is whole\n"
+    itself = here("db", "backup", "project/canaryd.db")
+    assert (itself.code, "is the store itself" in itself.err) == (64, True)
+
+
+def test_a_damaged_store_is_told(here: Callable[..., Any], folder: Path) -> None:
+    forge(folder / "canaryd.db", "UPDATE run_end SET run_id = 4711 WHERE run_id = 3")
+    damaged = here("db", "check")
+    assert damaged.code == 66
+    assert "a row of table run_end names a row of run_start that is not there" in damaged.err
+
+
+def test_an_upgrade_can_be_tried(here: Callable[..., Any], folder: Path) -> None:
+    before = (folder / "canaryd.db").read_bytes()
+    assert here("db", "upgrade", "--dry-run").out == "schema is current; nothing would change\n"
+    downgrade(f"sqlite:///{folder / 'canaryd.db'}", to="0003")
+    older = (folder / "canaryd.db").read_bytes()
+    tried = here("db", "upgrade", "--dry-run")
+    assert (tried.code, tried.out.startswith("would apply schema 0004")) == (0, True), tried.err
+    assert (folder / "canaryd.db").read_bytes() == older != before
+    assert sorted(path.name for path in folder.glob("canaryd.db*.0003")) == []

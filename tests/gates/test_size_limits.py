@@ -51,13 +51,17 @@ def test_sizes(path: Path) -> None:
     assert not faults, "\n".join(faults)
 
 
+#: The file that runs model-written code inside the sandbox is no part of the daemon: there every exception is an answer.
+INSIDE_THE_SANDBOX = "canaryd/sandbox/child.py"
+
+
 def test_broad_excepts_are_the_two_allowed_ones() -> None:
     found = [
-        str(path.relative_to(ROOT))
+        name
         for path in MODULES
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ExceptHandler)
         and (node.type is None or (isinstance(node.type, ast.Name) and node.type.id in {"Exception", "BaseException"}))
+        and (name := str(path.relative_to(ROOT))) != INSIDE_THE_SANDBOX
     ]
-    assert set(found) <= {"canaryd/runner/execute.py", "canaryd/cli/__init__.py"}, found
-    assert len(found) <= 2, found
+    assert sorted(found) == ["canaryd/cli/__init__.py", "canaryd/runner/execute.py"]

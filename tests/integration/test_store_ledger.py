@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -14,6 +15,7 @@ from canaryd.errors import Locked
 from canaryd.records import Failure, RunEnd, Verdict
 from canaryd.store import samples
 from canaryd.store.engine import RowRefused, Store, parse_url
+from canaryd.store.epochs import Deviation, add_deviation, open_epoch
 from canaryd.store.lease import acquire_lease
 from canaryd.store.ledger import Difference, Head, first_difference, head
 from canaryd.store.retention import expire_texts
@@ -201,3 +203,39 @@ def test_texts_expire_for_one_series_alone(filled: Store, study: Any) -> None:
     assert kept.text == "x"
     with pytest.raises(RowRefused):
         expire_texts(filled, "nosuch", before=date(2040, 1, 1), now=AT)
+
+
+@pytest.mark.parametrize(
+    ("forgery", "named"),
+    [
+        ("UPDATE deviation SET reason = 'all is well' WHERE kind = 'noted'", "deviation noted of 2030-01-02 differs"),
+        ("DELETE FROM deviation WHERE kind = 'noted'", "deviation noted of 2030-01-02 is missing"),
+        ("UPDATE epoch SET first_date = '2030-01-05'", "epoch 2 differs"),
+        ("DELETE FROM epoch", "epoch 2 is missing"),
+        (
+            "DELETE FROM ledger WHERE kind = 'deviation' AND position = 4",
+            "deviation rebaseline of 2030-01-04 was added",
+        ),
+    ],
+)
+def test_what_people_decided_cannot_vanish(store: Store, store_url: str, study: Any, forgery: str, named: str) -> None:
+    study.register(store)
+    note = Deviation("s", "noted", date(2030, 1, 2), "a new proxy", {"host": "h"}, AT)
+    add_deviation(store, note)
+    add_deviation(store, replace(note, kind="ack"))
+    opening = replace(note, kind="rebaseline", slot_date=date(2030, 1, 4))
+    open_epoch(store, opening, number=2)
+    with store.read() as connection:
+        before = head(connection, "s")
+    assert before is not None
+    assert before.entries == 4
+    assert difference(store) is None
+    with pytest.raises(RowRefused):
+        open_epoch(store, opening, number=2)
+    with pytest.raises(RowRefused):
+        add_deviation(store, replace(note, series="nosuch"))
+    with store.read() as connection:
+        assert head(connection, "s") == before
+    with forger(store_url) as connection:
+        assert connection.execute(text(forgery)).rowcount > 0
+    assert str(difference(store)).startswith(named)

@@ -20,6 +20,7 @@ from canaryd.records import Alarm, EarlyWarningDay, Failure, Grade, RunEnd, Samp
 from canaryd.store import read, samples, schema
 from canaryd.store.backup import back_up
 from canaryd.store.engine import RowRefused, Store, open_store
+from canaryd.store.epochs import Deviation, open_epoch
 from canaryd.store.flat import COLUMNS, export_csv
 from canaryd.store.ledger import first_difference, head
 from canaryd.store.retention import expire_texts
@@ -63,6 +64,7 @@ def filled(store: Store, study: Any) -> Store:
     append_alarm(store, Alarm("s", "regression", AT, append_verdict(store, again, lease=lease)), lease=lease)
     day_1 = EarlyWarningDay("s", "score", 1, date(2030, 1, 1), 1, 0.1 + 0.2, 300.0, False, None)
     append_early_warning(store, [day_1], lease=lease)
+    open_epoch(store, Deviation("s", "rebaseline", date(2030, 1, 4), "moved", {"harness": {}}, AT), number=2)
     study.claim(store, lease, study.start(4))
     return store
 

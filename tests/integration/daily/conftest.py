@@ -144,6 +144,7 @@ class World:
 def make_world(store: Store) -> Callable[..., World]:
     def make(
         *,
+        name: str = "s",
         items: int = 6,
         sentinels: int = 0,
         grid: tuple[int, int] = (2, 2),
@@ -156,9 +157,9 @@ def make_world(store: Store) -> Callable[..., World]:
         for key, value in zip(("baseline_days", "window_days"), grid, strict=True):
             registration = re.sub(rf"^{key} = \d+", f"{key} = {value}", registration, count=1, flags=re.MULTILINE)
         arms = tuple(Arm(role, role, "scripted", f"model-{role}", **arm) for role in roles)  # type: ignore[arg-type]
-        config = SeriesConfig("s", Path("p.jsonl"), Path("prereg.toml"), 1, arms)
+        config = SeriesConfig(name, Path("p.jsonl"), Path("prereg.toml"), 1, arms)
         plan = Plan(
-            series="s",
+            series=name,
             registered_at=datetime(2026, 12, 31, 12, tzinfo=UTC),
             start_date=DAY_1,
             seed=1,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -84,26 +85,22 @@ def test_a_refused_arm_is_asked_again_and_the_same_refusal_is_one_row(make_world
     world.measure(1, hour=4)
     said = "budget: calls_per_day is 5, 0 are used up and 6 more are needed"
     assert world.outcomes(1) == [("tracked", 1, "refused", said)]
-    world.config = type(world.config)(**{**vars_of(world.config), "budget": Budget()})
+    world.config = replace(world.config, budget=Budget())
     world.measure(1, hour=5)
     assert [(attempt, outcome) for _, attempt, outcome, _ in world.outcomes(1)] == [(1, "refused"), (2, "completed")]
-
-
-def vars_of(config: Any) -> dict[str, Any]:
-    return {name: getattr(config, name) for name in config.__dataclass_fields__}
 
 
 def test_a_clock_before_what_is_stored_is_not_trusted(make_world: Any) -> None:
     world = make_world(roles=("tracked",))
     world.measure(1)
     slot = world.slot(world.at(2))
-    object.__setattr__(slot, "clock", FakeClock(datetime(2027, 1, 1, 1, 30, tzinfo=UTC)))
+    slot = replace(slot, clock=FakeClock(datetime(2027, 1, 1, 1, 30, tzinfo=UTC)))
     assert preflight.clock_problem(slot) == (
         "the clock says 2027-01-01 01:30Z, but a sample was stored at 2027-01-01 03:10Z"
     )
-    object.__setattr__(slot, "clock", FakeClock(datetime(2027, 1, 1, 2, 30, tzinfo=UTC)))
+    slot = replace(slot, clock=FakeClock(datetime(2027, 1, 1, 2, 30, tzinfo=UTC)))
     assert preflight.clock_problem(slot) is None, "an hour is allowed"
-    object.__setattr__(slot, "clock", FakeClock(datetime(2007, 1, 1, tzinfo=UTC)))
+    slot = replace(slot, clock=FakeClock(datetime(2007, 1, 1, tzinfo=UTC)))
     assert preflight.clock_problem(slot) == "the clock says 2007-01-01, which is before this canaryd was made"
 
 

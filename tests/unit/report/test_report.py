@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from canaryd.report import words
 from canaryd.report.build import SeriesReport
 from canaryd.report.document import Document, Section, Table
 from canaryd.report.markdown import as_markdown
@@ -20,6 +22,7 @@ from canaryd.report.page import as_page
 from canaryd.report.places import places_section
 from canaryd.report.render import build_document, load_report, write_report
 from canaryd.report.verdicts import verdict_section
+from canaryd.stats.estimate import Estimate
 from canaryd.store.engine import Store
 
 HEADLINE = "play: declared <regression> of -41.6 points"
@@ -95,7 +98,7 @@ def test_every_clause_stands_with_its_figure_and_limit(report: SeriesReport) -> 
         table for table in tables(verdict_section(report)) if table.caption.startswith("large (tracked), window 4")
     )
     clauses = [*stored["window"]["evaluable"], *stored["window"]["hit"]]
-    assert [row[1] == "passed" for row in latest.rows] == [clause["passed"] for clause in clauses]
+    assert [row[1] == "met" for row in latest.rows] == [clause["passed"] for clause in clauses]
     for row, clause in zip(latest.rows[-3:], clauses[-3:], strict=True):
         assert row[2:] == (f"{100 * clause['figure']:.1f}", f"{100 * clause['limit']:.1f}")
     assert len(tables(verdict_section(report))) == 1 + 2 + 1 + 2
@@ -236,3 +239,23 @@ def test_the_published_rule_is_reported_with_its_own_clauses(published: Store) -
     assert "beyond chance on the items" in markdown
     assert "beyond chance on the days" not in markdown
     assert "| small, previous window |" in markdown
+
+
+def test_stored_figures_are_shown_in_the_order_of_days_and_arms(report: SeriesReport, document: Document) -> None:
+    by_caption = {table.caption: table for section in document.sections for table in tables(section)}
+    alarms = by_caption["False declarations, % of series"]
+    assert list(alarms.head[1:]) == ["within 30 days", "within 90 days", "within 365 days"]
+    stored: Any = report.series.simulation
+    assert [row[3] for row in alarms.rows] == [
+        f"{100 * row['rule']['365']['share']:.2f}" for row in stored["false_alarms"]
+    ]
+    assert [row[0] for row in by_caption["Output tokens and headroom in the latest window"].rows] == ["large", "small"]
+
+
+def test_a_group_of_too_few_templates_has_a_delta_and_no_interval(report: SeriesReport) -> None:
+    assert report.where is not None
+    (group,) = (one for one in report.where.families if one.group == "sums")
+    assert isinstance(group.estimate, Estimate)
+    few = replace(group.estimate, decidable=False, status="too_few_clusters")
+    assert words.estimate_cells(few) == (words.signed(group.estimate.delta), "unknown", "too_few_clusters")
+    assert words.estimate_cells(group.estimate)[1] == words.bounds(group.estimate.ci)

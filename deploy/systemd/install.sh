@@ -1,0 +1,79 @@
+#!/bin/sh
+# Installs canaryd's units, user and folders; may be run again at any time. Enables and starts nothing.
+#   install.sh              install or bring up to date
+#   install.sh --uninstall  take the units away; configuration, store, keys and user stay
+# With DESTDIR set, files are only placed below it (for packages and tests).
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+root=${DESTDIR:-}
+program=/opt/canaryd/bin/canaryd
+units=$root/usr/lib/systemd/system
+sysusers=$root/usr/lib/sysusers.d/canaryd.conf
+child=$root/usr/lib/canaryd/sandbox_child.py
+dropin=$root/etc/systemd/system/canaryd.service.d/credentials.conf
+config=$root/etc/canaryd/config.toml
+credstore=$root/etc/credstore
+
+fail() {
+    echo "install.sh: $1" >&2
+    exit 1
+}
+
+systemd() {
+    if [ -z "$root" ]; then "$@"; fi
+}
+
+uninstall() {
+    systemd systemctl disable --now canaryd.service canaryd-sandbox.socket 2>/dev/null || true
+    rm -f "$units/canaryd.service" "$units/canaryd-sandbox.socket" "$units/canaryd-sandbox@.service"
+    rm -f "$sysusers" "$child" "$dropin"
+    rmdir "$(dirname "$child")" "$(dirname "$dropin")" 2>/dev/null || true
+    systemd systemctl daemon-reload
+    echo "removed the units; /etc/canaryd, /etc/credstore, /var/lib/canaryd and the user canaryd stay"
+}
+
+sandbox_child() {
+    if [ -n "$root" ]; then
+        echo "$here/../../canaryd/sandbox/child.py"
+    else
+        "$(dirname "$program")/python" -c 'import canaryd.sandbox.child as child; print(child.__file__)'
+    fi
+}
+
+credentials() {
+    echo "[Service]"
+    for key in "$credstore"/canaryd.*; do
+        [ -f "$key" ] || continue
+        name=${key##*/canaryd.}
+        echo "LoadCredential=$name:/etc/credstore/canaryd.$name"
+    done
+}
+
+install_all() {
+    if [ -z "$root" ]; then
+        [ "$(id -u)" = 0 ] || fail "must be run as root; try: sudo $0"
+        [ -x "$program" ] || fail "$program is missing; install canaryd first: python3 -m venv /opt/canaryd && /opt/canaryd/bin/pip install canaryd"
+    fi
+    install -d "$units" "$(dirname "$sysusers")" "$(dirname "$child")" "$(dirname "$dropin")" "$(dirname "$config")"
+    install -d -m 0700 "$credstore"
+    install -m 0644 "$here/canaryd.service" "$here/canaryd-sandbox.socket" "$here/canaryd-sandbox@.service" "$units/"
+    install -m 0644 "$here/canaryd.sysusers.conf" "$sysusers"
+    install -m 0644 "$(sandbox_child)" "$child"
+    credentials >"$dropin"
+    if [ ! -e "$config" ]; then
+        install -m 0640 "$here/../../config.example.toml" "$config"
+    fi
+    systemd systemd-sysusers canaryd.conf
+    systemd chgrp canaryd "$config"
+    systemd systemctl daemon-reload
+    echo "installed; next:"
+    echo "  edit /etc/canaryd/config.toml, put keys as /etc/credstore/canaryd.NAME (0600) and run this script again"
+    echo "  systemctl enable --now canaryd-sandbox.socket canaryd.service"
+}
+
+case "${1:-}" in
+    "") install_all ;;
+    --uninstall) uninstall ;;
+    *) fail "$1 is unknown; run it without arguments, or with --uninstall" ;;
+esac

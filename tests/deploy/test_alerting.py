@@ -1,0 +1,143 @@
+"""The shipped rules, inhibitions and runbooks: checked by the real tools, and held against the catalogue of metrics."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from canaryd.metrics.catalogue import METRICS, PREFIX, STATES
+from canaryd.records import OUTCOME_FAILURES
+
+ROOT = Path(__file__).parents[2]
+RULES = ROOT / "deploy" / "prometheus" / "canaryd.rules.yml"
+ALERTMANAGER = ROOT / "deploy" / "alertmanager" / "alertmanager.yml"
+RUNBOOKS = ROOT / "docs" / "runbooks"
+GROUPS: list[dict[str, Any]] = yaml.safe_load(RULES.read_text())["groups"]
+ALERTS = [rule for group in GROUPS for rule in group["rules"] if "alert" in rule]
+NAMES = sorted(rule["alert"] for rule in ALERTS)
+
+Tool = Callable[..., str]
+
+
+def run(*command: str | Path, cwd: Path | None = None) -> tuple[int, str]:
+    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_promtool_accepts_the_rules(installed: Tool) -> None:
+    code, said = run(installed("promtool"), "check", "rules", "--lint-fatal", RULES)
+    assert code == 0, said
+
+
+def test_promtool_accepts_the_example_configuration(installed: Tool) -> None:
+    code, said = run(installed("promtool"), "check", "config", ROOT / "deploy" / "prometheus" / "prometheus.yml")
+    assert code == 0, said
+
+
+def rule_tests(folder: Path, rules: str) -> Path:
+    shutil.copy(Path(__file__).parent / "canaryd.rules.test.yml", folder)
+    (folder / "canaryd.rules.yml").write_text(rules)
+    return folder / "canaryd.rules.test.yml"
+
+
+def test_every_alert_fires_when_it_should_and_not_before(installed: Tool, tmp_path: Path) -> None:
+    code, said = run(installed("promtool"), "test", "rules", rule_tests(tmp_path, RULES.read_text()))
+    assert code == 0, said
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            'last_over_time(canaryd_alarm_state{job="canaryd", state=~"regression|unattributed_regression"}[2d]) == 1',
+            'canaryd_alarm_state{job="canaryd", state=~"regression|unattributed_regression"} == 1',
+        ),
+        ('or absent(up{job="canaryd"})\n        for: 24h', "\n        for: 24h"),
+    ],
+    ids=["a dead daemon resolves the page", "a vanished target is no alert"],
+)
+def test_the_tests_of_the_rules_notice_a_wrong_rule(installed: Tool, tmp_path: Path, old: str, new: str) -> None:
+    rules = RULES.read_text()
+    assert old in rules
+    code, _ = run(installed("promtool"), "test", "rules", rule_tests(tmp_path, rules.replace(old, new)))
+    assert code != 0
+
+
+def test_amtool_accepts_the_example_configuration(installed: Tool) -> None:
+    code, said = run(installed("amtool"), "check-config", ALERTMANAGER)
+    assert code == 0, said
+
+
+@pytest.mark.parametrize("rule", ALERTS, ids=[rule["alert"] for rule in ALERTS])
+def test_an_alert_follows_the_conventions(rule: dict[str, Any]) -> None:
+    name, notes = rule["alert"], rule["annotations"]
+    assert re.fullmatch(r"Canaryd([A-Z][a-z]+)+", name)
+    assert rule["labels"]["severity"] in {"critical", "warning", "info"} or name == "CanarydWatchdog"
+    assert notes["summary"].endswith(".")
+    assert "{{" not in notes["summary"], "grouped alerts share their summary"
+    assert notes["description"]
+    assert notes["runbook_url"].endswith("/" + name)
+    assert "for" in rule or name == "CanarydWatchdog"
+
+
+def test_the_list_of_alerts() -> None:
+    assert {rule["alert"] for rule in ALERTS if rule["labels"]["severity"] == "critical"} == {
+        "CanarydRegressionDeclared",
+        "CanarydZeroPass",
+        "CanarydBlind",
+        "CanarydUnreachable",
+        "CanarydNotEvaluable",
+    }
+    assert len(NAMES) == len(set(NAMES))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_alert_has_a_runbook(name: str) -> None:
+    text = (RUNBOOKS / f"{name}.md").read_text()
+    headings = re.findall(r"^#+ .*$", text, flags=re.MULTILINE)
+    assert headings == [f"# {name}", "## Meaning", "## Impact", "## Diagnosis", "## Mitigation"]
+    assert all(len(part.strip()) > 20 for part in re.split(r"^#+ .*$", text, flags=re.MULTILINE)[2:])
+
+
+def test_there_is_no_runbook_without_an_alert() -> None:
+    assert {path.stem for path in RUNBOOKS.glob("Canaryd*.md")} == set(NAMES)
+
+
+def exposed() -> set[str]:
+    return {PREFIX + metric.name for metric in METRICS if metric.exported}
+
+
+def test_rules_and_runbooks_name_only_metrics_that_are_exported() -> None:
+    recorded = {rule["record"] for group in GROUPS for rule in group["rules"] if "record" in rule}
+    in_rules = set(
+        re.findall(r"\bcanaryd_[a-z_:]+", "\n".join(str(rule.get("expr")) for g in GROUPS for rule in g["rules"]))
+    )
+    assert in_rules - recorded <= exposed()
+    in_pages = {name for path in RUNBOOKS.glob("*.md") for name in re.findall(r"\bcanaryd_[a-z_]+", path.read_text())}
+    assert in_pages <= exposed()
+
+
+def test_states_and_reasons_in_the_rules_exist() -> None:
+    for metric, selector in re.findall(r"canaryd_(\w+_state)\{([^}]*)\}", RULES.read_text()):
+        (states,) = re.findall(r'state=~?"([^"]*)"', selector)
+        assert set(states.split("|")) <= set(STATES[metric])
+    (outcomes,) = re.findall(r'reason!~"(content_filtered[^"]*)"', RULES.read_text())
+    assert set(outcomes.split("|")) == OUTCOME_FAILURES
+
+
+def test_inhibitions_name_alerts_that_exist_and_labels_that_they_have() -> None:
+    config = yaml.safe_load(ALERTMANAGER.read_text())
+    for rule in config["inhibit_rules"]:
+        for matcher in (*rule["source_matchers"], *rule["target_matchers"]):
+            (names,) = re.findall(r'alertname=~?"([^"]*)"', matcher)
+            assert set(names.split("|")) <= set(NAMES)
+    assert config["route"]["group_by"] == ["alertname", "series"]
+    repeats = {route["receiver"]: route["repeat_interval"] for route in config["route"]["routes"]}
+    assert (repeats["pages"], config["route"]["repeat_interval"]) == ("12h", "3d")

@@ -1,0 +1,124 @@
+"""The units, judged by systemd itself, and the script that installs them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+UNITS = ROOT / "deploy" / "systemd"
+NAMES = ("canaryd.service", "canaryd-sandbox.socket", "canaryd-sandbox@.service")
+
+Tool = Callable[..., str]
+
+
+@pytest.fixture
+def units(tmp_path: Path) -> Path:
+    """A folder with the units, their programs replaced by ones that exist on every machine."""
+    for name in NAMES:
+        text = (UNITS / name).read_text()
+        (tmp_path / name).write_text(text.replace("/opt/canaryd/bin/canaryd", "/bin/true"))
+    return tmp_path
+
+
+def analyze(tool: str, *arguments: str | Path, cwd: Path) -> tuple[int, str]:
+    environment = os.environ | {"SYSTEMD_UNIT_PATH": f"{cwd}:", "SYSTEMD_LOG_LEVEL": "warning"}
+    command = [tool, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_systemd_understands_every_line(installed: Tool, units: Path) -> None:
+    tool = installed("systemd-analyze")
+    code, said = analyze(tool, "verify", "--man=no", *(units / name for name in NAMES), cwd=units)
+    ours = [line for line in said.splitlines() if "canaryd" in line and "not found" not in line]
+    assert (code, ours) == (0, []), said
+
+
+def test_a_line_that_systemd_does_not_know_is_noticed(installed: Tool, units: Path) -> None:
+    service = units / "canaryd.service"
+    service.write_text(service.read_text() + "\n[Service]\nProtectEverything=yes\n")
+    _, said = analyze(installed("systemd-analyze"), "verify", "--man=no", service, cwd=units)
+    assert "ProtectEverything" in said
+
+
+@pytest.mark.parametrize(("name", "threshold"), [("canaryd.service", 15), ("canaryd-sandbox@.service", 5)])
+def test_the_hardening_does_not_get_weaker(installed: Tool, units: Path, name: str, threshold: int) -> None:
+    tool = installed("systemd-analyze")
+    code, said = analyze(tool, "security", "--offline=true", f"--threshold={threshold}", units / name, cwd=units)
+    assert code == 0, said
+
+
+def test_bubblewrap_inside_the_unit_costs_hardening(installed: Tool, units: Path) -> None:
+    service = units / "canaryd.service"
+    service.write_text(service.read_text() + "\n" + (UNITS / "canaryd-bwrap.conf").read_text())
+    code, _ = analyze(installed("systemd-analyze"), "security", "--offline=true", "--threshold=15", service, cwd=units)
+    assert code != 0
+    code, said = analyze(
+        installed("systemd-analyze"), "security", "--offline=true", "--threshold=30", service, cwd=units
+    )
+    assert code == 0, said
+
+
+def script(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [UNITS / "install.sh", *arguments],
+        env={"PATH": os.environ["PATH"], "DESTDIR": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_installing_twice_is_installing_once(tmp_path: Path) -> None:
+    assert script(tmp_path).returncode == 0
+    once = tree(tmp_path)
+    assert set(once) == {
+        "etc/canaryd/config.toml",
+        "etc/systemd/system/canaryd.service.d/credentials.conf",
+        "usr/lib/canaryd/sandbox_child.py",
+        "usr/lib/sysusers.d/canaryd.conf",
+        *(f"usr/lib/systemd/system/{name}" for name in NAMES),
+    }
+    assert script(tmp_path).returncode == 0
+    assert tree(tmp_path) == once
+
+
+def test_an_update_keeps_the_configuration_and_finds_the_keys(tmp_path: Path) -> None:
+    assert script(tmp_path).returncode == 0
+    (tmp_path / "etc/canaryd/config.toml").write_text("mine")
+    (tmp_path / "etc/credstore/canaryd.openai_api_key").write_text("k")
+    assert script(tmp_path).returncode == 0
+    assert (tmp_path / "etc/canaryd/config.toml").read_text() == "mine"
+    assert (tmp_path / "etc/systemd/system/canaryd.service.d/credentials.conf").read_text().splitlines() == [
+        "[Service]",
+        "LoadCredential=openai_api_key:/etc/credstore/canaryd.openai_api_key",
+    ]
+    assert (tmp_path / "etc/credstore").stat().st_mode & 0o777 == 0o700
+
+
+def test_uninstalling_leaves_what_is_the_users(tmp_path: Path) -> None:
+    assert script(tmp_path).returncode == 0
+    (tmp_path / "etc/credstore/canaryd.k").write_text("k")
+    for _ in range(2):
+        assert script(tmp_path, "--uninstall").returncode == 0
+        assert set(tree(tmp_path)) == {"etc/canaryd/config.toml", "etc/credstore/canaryd.k"}
+
+
+def test_an_unknown_argument_is_refused(tmp_path: Path) -> None:
+    refused = script(tmp_path, "--purge")
+    assert (refused.returncode, "--purge is unknown" in refused.stderr, tree(tmp_path)) == (1, True, {})
+
+
+def test_the_script_is_plain_sh(installed: Tool) -> None:
+    shell = shutil.which("dash") or installed("sh")
+    assert subprocess.run([shell, "-n", UNITS / "install.sh"], check=False).returncode == 0

@@ -1,0 +1,205 @@
+"""One series in the daemon, tick by tick, with a child that a test ends as it likes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from canaryd.config import parse
+from canaryd.daemon.desk import Desk, Loaded
+from canaryd.daemon.worker import Order
+from canaryd.records import RunEnd
+from canaryd.resources import resource
+from canaryd.store import read
+from canaryd.store.engine import Store, open_store
+from canaryd.store.lease import LeasePolicy, acquire_lease, current_lease
+from canaryd.store.process import is_alive, this_process
+from canaryd.store.write import end_run, register_series
+from canaryd.testing import FakeClock
+
+CONFIG = """
+[[series]]
+name = "s"
+panel = "p.jsonl"
+[[series.arm]]
+name = "old"
+role = "tracked"
+provider = "simulated"
+model = "m-1"
+timeout_s = 60
+"""
+POLICY = LeasePolicy(timedelta(seconds=90), is_alive)
+
+
+class FakeWorker:
+    """A child of this very process id, so that the lease which it is given is held by someone alive."""
+
+    def __init__(self, order: Order) -> None:
+        self.order, self.pid, self.code, self.silent_s, self.begun = order, os.getpid(), None, 0.0, False
+
+    def begin(self) -> None:
+        self.begun = True
+
+    def ended(self) -> int | None:
+        return self.code
+
+    def end(self, timeout_s: float) -> int:
+        self.code = -9
+        return -9
+
+
+class Room:
+    """A desk with its store, clock and the children it started."""
+
+    def __init__(self, store: Store, study: Any, path: Path) -> None:
+        self.store, self.study = store, study
+        self.clock = FakeClock(datetime(2030, 1, 1, 1, tzinfo=UTC))
+        self.loaded = Loaded(parse(CONFIG, path=path / "config.toml"), CONFIG, "info")
+        self.workers: list[Any] = []
+        self.desk = Desk(self.loaded.config.series[0], self.start)
+
+    def start(self, order: Order) -> Any:
+        self.workers.append(FakeWorker(order))
+        return self.workers[-1]
+
+    def tick(self, moment: datetime | None = None, why_untrusted: str | None = None) -> str:
+        self.clock.moment = moment or self.clock.moment
+        self.desk.tick(self.store, self.loaded, clock=self.clock, why_untrusted=why_untrusted)
+        return self.desk.state
+
+    def orders(self) -> list[tuple[str, str]]:
+        return [(worker.order.work, worker.order.slot_date) for worker in self.workers]
+
+    def outcomes(self) -> list[tuple[str, str, str]]:
+        with self.store.read() as connection:
+            runs = read.runs(connection, "s")
+        return [(str(run.start.slot_date), run.start.arm, run.end.outcome if run.end else "open") for run in runs]
+
+    def holder_pid(self) -> int:
+        with self.store.read() as connection:
+            lease = current_lease(connection, "s")
+        assert lease is not None
+        return lease.holder.pid if self.clock.now() < lease.expires_at else 0
+
+    def measure(self, outcome: str) -> None:
+        """Do what a child would: claim the slot of today for both arms, and end it."""
+        lease = acquire_lease(self.store, "s", holder=this_process(), now=self.clock.now(), policy=POLICY)
+        day = (self.clock.now().date() - self.study.day_1).days + 1
+        for run in self.study.claim(self.store, lease, *(self.study.start(day, arm=arm) for arm in ("old", "ctl"))):
+            end_run(self.store, RunEnd(self.clock.now(), outcome), run_id=run.run_id, lease=lease)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def room(migrated: Path, study: Any, tmp_path: Path) -> Iterator[Room]:
+    with open_store(f"sqlite:///{migrated}") as store:
+        register_series(store, replace(study.plan(), registration=resource("prereg.example.toml").read_bytes()))
+        yield Room(store, study, tmp_path)
+
+
+@pytest.fixture
+def migrated(tmp_path: Path) -> Path:
+    from canaryd.store.migrate import upgrade
+
+    upgrade(f"sqlite:///{tmp_path / 'canaryd.db'}")
+    return tmp_path / "canaryd.db"
+
+
+def at(day: int, hour: int, minute: int = 0) -> datetime:
+    return datetime(2030, 1, day, hour, minute, tzinfo=UTC)
+
+
+def test_a_day_from_waiting_over_measuring_to_waiting(room: Room) -> None:
+    room.tick(at(1, 1))
+    assert room.orders() == [("decide", "2030-01-01")], "what became due while nobody ran is decided at once"
+    room.workers[0].code = 0
+    assert room.tick() == "idle, next run 2030-01-01 03:10Z"
+    room.tick(at(1, 3, 10))
+    assert room.orders()[1:] == [("measure", "2030-01-01")]
+    assert room.workers[1].begun
+    assert room.desk.is_holder
+    assert room.tick(at(1, 3, 11)) == "running 0/0"
+    room.measure("completed")
+    room.workers[1].code = 0
+    assert room.tick(at(1, 3, 20)) == "idle, next run 2030-01-02 03:10Z"
+    assert len(room.workers) == 2
+    assert room.desk.changed
+
+
+def test_an_incomplete_slot_is_tried_again_after_a_while(room: Room) -> None:
+    room.tick(at(1, 3, 10))
+    room.measure("incomplete")
+    room.workers[0].code = 0
+    assert room.tick(at(1, 3, 20)) == "idle, next run 2030-01-01 03:35Z"
+    assert len(room.workers) == 1
+    room.tick(at(1, 3, 35))
+    assert room.orders() == [("measure", "2030-01-01")] * 2
+
+
+def test_a_child_that_failed_without_a_row_is_not_started_at_once_again(room: Room) -> None:
+    room.tick(at(1, 3, 10))
+    room.workers[0].code = 70
+    assert room.tick(at(1, 3, 11)) == "idle, next run 2030-01-01 03:26Z"
+    room.tick(at(1, 3, 26))
+    assert len(room.workers) == 2
+
+
+def test_lost_days_are_closed_before_today_is_measured(room: Room) -> None:
+    room.tick(at(4, 3, 10))
+    assert room.orders() == [("measure", "2030-01-04")]
+    missed = [(f"2030-01-0{day}", arm, "missed") for day in (1, 2, 3) for arm in ("ctl", "old")]
+    assert room.outcomes() == missed
+
+
+def test_a_run_that_a_dead_process_left_open_is_closed_and_goes_on(room: Room, study: Any) -> None:
+    room.clock.moment = at(1, 3, 10)
+    lease = acquire_lease(room.store, "s", holder=this_process(), now=at(1, 3), policy=POLICY)
+    study.claim(room.store, lease, study.start(1))
+    room.tick(at(1, 3, 12))
+    assert room.outcomes() == [("2030-01-01", "old", "abandoned")]
+    assert room.orders() == [("measure", "2030-01-01")]
+
+
+def test_while_another_process_holds_the_series_nothing_is_started(room: Room, study: Any) -> None:
+    acquire_lease(room.store, "s", holder=study.holder(7), now=at(1, 3, 9), policy=POLICY)
+    said = room.tick(at(1, 3, 10))
+    assert said.startswith("standby: series 's' is held by process 7 on here")
+    assert (room.workers, room.desk.blocked, room.desk.is_holder) == ([], "not_holder", False)
+    room.tick(at(1, 3, 11))
+    assert room.orders() == [("measure", "2030-01-01")], "it is taken over once its lease has lapsed"
+    assert room.desk.blocked is None
+
+
+def test_a_clock_that_is_not_believed_starts_nothing(room: Room) -> None:
+    assert room.tick(at(1, 3, 10), why_untrusted="it says 1970") == "blocked: clock_untrusted (it says 1970)"
+    assert (room.workers, room.desk.blocked) == ([], "clock_untrusted")
+
+
+def test_a_series_that_is_not_registered_says_so(room: Room) -> None:
+    stranger = Desk(replace(room.loaded.config.series[0], name="stranger"), room.start)
+    stranger.tick(room.store, room.loaded, clock=room.clock, why_untrusted=None)
+    assert stranger.state == "not registered; run `canaryd register`"
+
+
+def test_a_child_that_is_silent_for_longer_than_any_call_is_stuck(room: Room) -> None:
+    series = room.loaded.config.series[0]
+    assert not room.desk.stuck(series, 60.0)
+    room.tick(at(1, 3, 10))
+    room.workers[0].silent_s = 239.0
+    assert not room.desk.stuck(series, 60.0)
+    room.workers[0].silent_s = 241.0
+    assert room.desk.stuck(series, 60.0)
+
+
+def test_a_daemon_that_ends_gives_the_series_back(room: Room) -> None:
+    room.tick(at(1, 1))
+    room.workers[0].code = 0
+    room.tick()
+    assert room.holder_pid() == os.getpid()
+    room.desk.give_up(room.store, now=room.clock.now())
+    assert room.holder_pid() == 0
