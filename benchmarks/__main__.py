@@ -7,10 +7,16 @@ import platform
 import sys
 from pathlib import Path
 
-from benchmarks import bench_status
+from benchmarks import bench_daemon, bench_run, bench_scrape, bench_simulate, bench_status
 from benchmarks.figures import Figure
 
-BENCHMARKS = {"status": bench_status}
+BENCHMARKS = {
+    "run": bench_run,
+    "status": bench_status,
+    "scrape": bench_scrape,
+    "simulate": bench_simulate,
+    "daemon": bench_daemon,
+}
 RESULTS = Path(__file__).parent / "RESULTS.md"
 HEAD = """\
 # Benchmark results

@@ -1,25 +1,25 @@
 """Simulating operating characteristics against a numpy loop over series and windows on the same random bits.
 
-`python benchmarks/bench_simulate.py` measures, in a child process held to one thread, and prints one JSON object;
-`--smoke` runs small sizes and checks the alarms alone. The loop is linear in the number of series, so it runs on a few
-of them and its time is scaled; ours runs in full, with the drawing of the bits counted.
+Measured in child processes held to one thread: this file run as a program measures and prints JSON. The loop is linear
+in the number of series, so it runs on a few of them and its time is scaled; ours runs in full, with the drawing of the
+bits counted.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
 
+from benchmarks.figures import Figure, at_least, at_most
 from canaryd.stats.params import EstimateParams, MdeParams, RuleParams
 from canaryd.stats.simulate import DayShock, Scenario, SimulationPlan, operating_characteristics
 from canaryd.stats.simulate.draw import drawn_days
@@ -102,52 +102,69 @@ def same_alarms(plan: SimulationPlan, *, series: int, days: int, drop: float) ->
 
 
 def seconds_of_loop(plan: SimulationPlan, series: int) -> float:
-    """Return the seconds of the loop over `series` series whose bits are already drawn."""
+    """Return the processor seconds of the loop over `series` series whose bits are already drawn."""
     drawn = drawn_days(Scenario(DAYS, DayShock()), plan, series=series, rng=np.random.default_rng(SEED))
     bits = np.stack([day[0] for day in drawn])
     columns = [np.ascontiguousarray(bits[:, :, one]) for one in range(series)]
-    started = time.perf_counter()
+    began_s = time.process_time()
     for column in columns:
         loop_over_windows(column, look=plan.look)
-    return time.perf_counter() - started
+    return time.process_time() - began_s
 
 
-def measure(*, series: int, loop_series: int, pairs: int) -> dict[str, object]:
-    """Return the figures of every look: the median ratio over interleaved pairs, and the memory of ours."""
-    rows: dict[str, object] = {"series": series, "days": DAYS, "items": ITEMS, "loop_series": loop_series}
+def measure(series: int, loop_series: int, pairs: int) -> dict[str, float]:
+    """Return for every look the median ratio over interleaved pairs.
+
+    Raises:
+        AssertionError: the loop and the simulation do not alarm on the same days.
+    """
+    rows = {}
     for name, look in LOOKS.items():
         plan = plan_of(look, series)
-        ours, ratios = [], []
+        ratios = []
         for _ in range(pairs):
-            started = time.perf_counter()
+            began_s = time.process_time()
             operating_characteristics(plan, np.random.default_rng(SEED))
-            ours.append(time.perf_counter() - started)
-            ratios.append(seconds_of_loop(plan, loop_series) * series / loop_series / ours[-1])
-        compared, alarmed = same_alarms(plan, series=loop_series, days=DAYS, drop=0.0)
-        dropped, alarmed_after_drop = same_alarms(plan, series=loop_series, days=60, drop=0.1)
-        rows[name] = {
-            "seconds": round(statistics.median(ours), 3),
-            "ratio": round(statistics.median(ratios), 1),
-            "goal": GOALS[name],
-            "same_alarms": {"null": [compared, alarmed], "drop of 10 points": [dropped, alarmed_after_drop]},
-        }
+            ours_s = time.process_time() - began_s
+            ratios.append(seconds_of_loop(plan, loop_series) * series / loop_series / ours_s)
+        same_alarms(plan, series=loop_series, days=DAYS, drop=0.0)
+        same_alarms(plan, series=loop_series, days=60, drop=0.1)
+        rows[name] = statistics.median(ratios)
     return rows
 
 
 def peak_memory_mib(series: int) -> float:
     """Return the peak resident memory of this process after a simulation at daily looks."""
     operating_characteristics(plan_of(LOOKS["daily"], series), np.random.default_rng(SEED))
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) / 1024
 
 
-def in_child(*arguments: str) -> str:
-    """Run this file again, held to one thread, and return what it printed."""
+def in_child(*arguments: object) -> Any:
+    """Run this file again, held to one thread, and return the JSON value that it printed."""
     one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    command = [sys.executable, str(Path(__file__).resolve()), *arguments]
-    return subprocess.run(command, env={**os.environ, **one_thread}, check=True, capture_output=True, text=True).stdout
+    command = [sys.executable, "-m", "benchmarks.bench_simulate", *map(str, arguments)]
+    root = Path(__file__).parents[1]
+    return json.loads(subprocess.check_output(command, env={**os.environ, **one_thread}, cwd=root))
 
 
-def smoke() -> None:
+def figures(*, smoke: bool) -> list[Figure]:
+    """Return the ratio of times at weekly and at daily looks, and the peak memory; smoke checks the alarms first."""
+    series, loop_series, pairs = (40, 4, 1) if smoke else (10_000, 100, 5)
+    if smoke:
+        require_same_alarms()
+    rows = in_child("time", series, loop_series, pairs)
+    size = f"{series} series x {DAYS} days x {ITEMS} items, the loop on {loop_series} of them; {pairs} pairs"
+    against = "a numpy loop over series and windows, same bits, same alarms"
+    found = [
+        at_least(f"Simulation, {look} looks", against, size=size, ratio=rows[look], goal=goal)
+        for look, goal in GOALS.items()
+    ]
+    memory = in_child("memory", series) / MEMORY_LIMIT_MIB
+    limit = f"a limit of {MEMORY_LIMIT_MIB} MiB"
+    return [*found, at_most("Simulation, daily looks, peak memory", limit, size=size, ratio=memory, goal=1.0)]
+
+
+def require_same_alarms() -> None:
     """Check on small sizes that both alarm on the same days, with and without a change."""
     for look in LOOKS.values():
         plan = plan_of(look, 40)
@@ -157,26 +174,9 @@ def smoke() -> None:
 
 
 def main() -> None:
-    """Measure in children and print one JSON object."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--smoke", action="store_true", help="small sizes, correctness alone")
-    parser.add_argument("--child", choices=["time", "memory"], help=argparse.SUPPRESS)
-    parser.add_argument("--series", type=int, default=10_000)
-    parser.add_argument("--loop-series", type=int, default=100)
-    parser.add_argument("--pairs", type=int, default=5)
-    options = parser.parse_args()
-    sizes = ["--series", str(options.series), "--loop-series", str(options.loop_series), "--pairs", str(options.pairs)]
-    if options.smoke:
-        smoke()
-    elif options.child == "time":
-        print(json.dumps(measure(series=options.series, loop_series=options.loop_series, pairs=options.pairs)))
-    elif options.child == "memory":
-        print(json.dumps(peak_memory_mib(options.series)))
-    else:
-        rows = json.loads(in_child("--child", "time", *sizes))
-        rows["peak_memory_mib"] = round(json.loads(in_child("--child", "memory", *sizes)), 1)
-        rows["memory_limit_mib"] = MEMORY_LIMIT_MIB
-        print(json.dumps(rows, indent=2))
+    """Measure in this process and print: `time SERIES LOOP_SERIES PAIRS` or `memory SERIES`."""
+    what, *sizes = sys.argv[1:]
+    print(json.dumps({"time": measure, "memory": peak_memory_mib}[what](*map(int, sizes))))
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ def fill(folder: Path, *, days: int, items: int) -> None:
 
 def figures(*, smoke: bool) -> list[Figure]:
     """Return the ratio of wall times on a store of 60 days (smoke: of 8 days, once)."""
-    days, items, pairs = (8, 10, 1) if smoke else (60, 72, 21)
+    days, items, pairs = (8, 24, 1) if smoke else (60, 72, 21)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         fill(folder, days=days, items=items)

@@ -73,9 +73,14 @@ def measure_slot(config: Config, series_config: SeriesConfig, *, slot_date: date
                 slot = slot_of(config, series_config, store=store, slot_date=slot_date)
                 return measure(Day(slot, books, canary=canary))
             except (MeasurementRefused, ConfigError, CredentialsError) as error:
-                reason = error.reason if isinstance(error, MeasurementRefused) else "configuration"
-                refuse_slot(books, slot_date, reason=f"{reason}: {error}")
+                refuse_slot(books, slot_date, reason=f"{_blocked_reason(error)}: {error}")
                 raise
+
+
+def _blocked_reason(error: MeasurementRefused | ConfigError | CredentialsError) -> str:
+    if isinstance(error, MeasurementRefused):
+        return error.reason
+    return "credentials" if isinstance(error, CredentialsError) else "configuration"
 
 
 def decide_due(config: Config, series_name: str) -> tuple[Verdict, ...]:

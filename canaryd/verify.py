@@ -172,26 +172,26 @@ def _differing(stored: Verdict, again: Verdict) -> Iterator[str]:
     for field in ("kind", "direction", "attribution", "reasons", "panel_digest", "registration_digest"):
         if getattr(stored, field) != getattr(again, field):
             yield f"{field} ({getattr(stored, field)!r}, recomputed {getattr(again, field)!r})"
-    yield from _unlike(dict(stored.clauses), dict(again.clauses), "clauses")
+    yield from _unlike(dict(stored.clauses), dict(again.clauses), place="clauses")
 
 
-def _unlike(stored: JsonValue, again: JsonValue, place: str) -> Iterator[str]:
+def _unlike(stored: JsonValue, again: JsonValue, *, place: str) -> Iterator[str]:
     if isinstance(stored, dict) and isinstance(again, dict):
         for key in sorted({*stored, *again}):
             if key not in stored or key not in again:
                 yield f"{place}.{key} ({'missing' if key in again else 'added'})"
             elif key == "coincides_with":
-                yield from _forgotten(stored[key], again[key], f"{place}.{key}")
+                yield from _forgotten(stored[key], again[key], place=f"{place}.{key}")
             else:
-                yield from _unlike(stored[key], again[key], f"{place}.{key}")
+                yield from _unlike(stored[key], again[key], place=f"{place}.{key}")
     elif isinstance(stored, list) and isinstance(again, list) and len(stored) == len(again):
         for number, (left, right) in enumerate(zip(stored, again, strict=True)):
-            yield from _unlike(left, right, f"{place}[{number}]")
+            yield from _unlike(left, right, place=f"{place}[{number}]")
     elif not _same(stored, again):
         yield f"{place} ({stored!r}, recomputed {again!r})"
 
 
-def _forgotten(stored: JsonValue, again: JsonValue, place: str) -> Iterator[str]:
+def _forgotten(stored: JsonValue, again: JsonValue, *, place: str) -> Iterator[str]:
     """Yield each coincidence that is not known; people note more of them after a verdict, and that changes nothing."""
     assert isinstance(stored, list)
     assert isinstance(again, list)

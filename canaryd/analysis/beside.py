@@ -31,7 +31,8 @@ def beside(evidence: Evidence, index: int, *, earlier: Sequence[Subject] = ()) -
     return {
         "first": window.first.isoformat(),
         "last": window.last.isoformat(),
-        "arms": {arm: _arm(evidence, arm, index=index) for arm in subject.arms},
+        "arms": {arm: _arm(evidence, arm, index=index) for arm in (*subject.arms, *subject.replicas)},
+        "replicas": {arm: _replica(evidence, arm, index=index) for arm in subject.replicas},
         "across_epochs": [_across(evidence, index, earlier=one) for one in earlier if one.epoch.number in compared],
         "coincides_with": coincidences(evidence, index),
         "validity_notes": evidence.validity_notes(index),
@@ -62,6 +63,12 @@ def _arm(evidence: Evidence, arm: str, *, index: int) -> dict[str, JsonValue]:
         "resolved": _resolved(evidence, spans[1]),
         "configuration": _configuration(evidence, spans),
     }
+
+
+def _replica(evidence: Evidence, arm: str, *, index: int) -> JsonValue:
+    """Return the estimate of a replica, which is printed and decides nothing."""
+    before, here = (evidence.cells(evidence.span(arm, period)) for period in (0, index))
+    return _compared(before, here, subject=evidence.subject)
 
 
 def _tokens(evidence: Evidence, span: Span) -> TokenCells:

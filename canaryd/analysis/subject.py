@@ -21,13 +21,14 @@ from canaryd.windows import Grid
 class Subject:
     """A registered series in one epoch: arms by role, items without sentinels, protocol, grid and harnesses.
 
-    `last` is the epoch's last slot date, None while it goes on.
+    `replicas` are printed and enter no formula; `last` is the epoch's last slot date, None while it goes on.
     """
 
     series: Series
     prereg: Prereg
     tracked: str
     controls: tuple[str, ...]
+    replicas: tuple[str, ...]
     panel: PanelShape
     item_ids: tuple[str, ...]
     epoch: Epoch
@@ -66,6 +67,7 @@ def load_subjects(connection: Connection, name: str) -> tuple[Subject, ...]:
             prereg=protocol,
             tracked=next(arm.name for arm in arms if arm.role == "tracked"),
             controls=tuple(arm.name for arm in arms if arm.role == "control"),
+            replicas=tuple(arm.name for arm in arms if arm.role == "replica"),
             panel=PanelShape(len(items), {item.item_id: item.cluster for item in items}),
             item_ids=tuple(item.item_id for item in items),
             epoch=epoch,

@@ -34,6 +34,8 @@ COMMANDS = {
     "check": ("canaryd.cli.reading", "Exit 0 no change, 1 changed, 2 could not be judged."),
     "report": ("canaryd.cli.report", "Write the whole argument of a series: HTML, Markdown, pictures."),
     "compare": ("canaryd.cli.compare", "Compare two result files, each item with itself, without a store."),
+    "alarms": ("canaryd.cli.alerts", "List the transitions of the alarm state of every series."),
+    "alert": ("canaryd.cli.alerts", "Send a test page through Alertmanager."),
     "daemon": ("canaryd.cli.daemon", "Measure every series each day, decide, and serve metrics."),
     "metrics": ("canaryd.cli.metrics", "Print the metrics of the store, or write a textfile."),
     "duel": ("canaryd.cli.duel", "Compare two retrieval substrates by two judges, in both orders."),

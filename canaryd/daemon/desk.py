@@ -63,6 +63,7 @@ class Desk:
         self._start_worker = start_worker
         self._not_before: datetime | None = None
         self._decided_on: date | None = None
+        self._closed_before: date | None = None
         self._log = structlog.get_logger("canaryd.daemon").bind(series=series.name)
 
     @property
@@ -132,10 +133,15 @@ class Desk:
     def _owed(
         self, store: Store, series: Series, *, now: datetime, policy: SlotPolicy
     ) -> tuple[Owing, tuple[Decision, ...]]:
+        # What was closed once stays closed, so only the slots since then are looked at.
+        first = max(series.start_date, min(self._closed_before or series.start_date, utc_date(now)))
         with store.read() as connection:
-            owing = Owing([arm.name for arm in read.arms(connection, self.name)], series.start_date)
-            runs = read.runs(connection, self.name)
-        return owing, due_slots(runs, now, owing=owing, policy=policy)
+            owing = Owing([arm.name for arm in read.arms(connection, self.name)], first)
+            runs = read.runs(connection, self.name, first=first)
+        decisions = due_slots(runs, now, owing=owing, policy=policy)
+        if len(decisions) == 1:
+            self._closed_before = utc_date(now)
+        return owing, decisions
 
     def _log_misses(self, misses: Sequence[Decision]) -> None:
         for miss in misses:

@@ -167,14 +167,15 @@ class Service:
             desk.changed = False
 
     def _is_current(self) -> bool:
-        return revision(parse_url(self._loaded.config.store_url)) == REVISIONS[-1]
+        """Return whether the store has this canaryd's schema; of a store that is not there, nothing else is known."""
+        return revision(parse_url(self._loaded.config.store_url)) in {None, REVISIONS[-1]}
 
     def _store_failed(self, error: StoreUnavailable) -> None:
         self._log.error("store cannot be used", reason=str(error))
         try:
             current = self._is_current()
         except StoreUnavailable:
-            current = True  # nothing is known of the schema of a store that cannot be reached
+            current = True  # nor of one that cannot be reached
         self.metrics.store_up.set(0)
         self.metrics.schema_current.set(current)
         self._blocked = "store_unavailable" if current else "schema_outdated"

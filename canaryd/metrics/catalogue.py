@@ -88,6 +88,7 @@ early_warning_capital | series stream | The capital of an early-warning stream a
 early_warning_threshold | series stream | The capital at which an early-warning stream alarms.
 token_state | series state | Whether the tracked arm's output tokens moved; 1 for the current state.
 outcome_rate_state | series state | Whether refusals and the like moved; 1 for the current state.
+sentinel_state | series state | The state of the sentinels; 1 for the current one.
 sentinels_excluded | series | Sentinel items of the panel, which enter no estimate.
 window_delta_ratio | series arm window | Change of the mean score against the baseline.
 window_delta_ci_lower_ratio | series arm window | Lower bound of the change's confidence interval.
@@ -161,11 +162,6 @@ _PROCESS_HISTOGRAMS = """
 provider_request_duration_seconds | series arm | How long a call to the provider took.
 """
 _LATER: tuple[tuple[str, Kind, str], ...] = (
-    (
-        "later: judged sentinels",
-        "gauge",
-        "sentinel_state | series state | The state of the sentinels; 1 for the current one.",
-    ),
     (
         "later: budget",
         "gauge",

@@ -18,9 +18,9 @@ from canaryd.metrics.values import Snapshot, Values
 from canaryd.metrics.windows import add_windows, last_day
 from canaryd.prereg import Prereg
 from canaryd.records import Alarm, Run
-from canaryd.schedule import Owing, SlotPolicy, due_slots, next_due
-from canaryd.stats.watch_state import early_warning_state
-from canaryd.store import ledger, read
+from canaryd.schedule import DAY, Owing, SlotPolicy, due_slots, next_due
+from canaryd.stats.watch_state import SentinelState, early_warning_state, sentinel_series_state
+from canaryd.store import ledger, read, sentinels
 from canaryd.store.engine import Store
 from canaryd.store.events import events
 from canaryd.store.rows import Series, StoredArm
@@ -59,6 +59,7 @@ def take_snapshot(store: Store, names: Sequence[str], *, policy: SlotPolicy, now
         for each in known:
             _add_series(connection, values, known=each)
             _add_states(connection, values, known=each)
+            _add_sentinels(connection, values, known=each)
             add_windows(values, each.name, arms=each.arms, verdicts=read.verdicts(connection, each.name))
             for arm in each.arms:
                 _add_arm(connection, values, known=each, arm=arm)
@@ -76,7 +77,6 @@ def _known(connection: Connection, series: Series) -> Known:
 def _add_series(connection: Connection, values: Values, *, known: Known) -> None:
     series, rule = known.series, known.prereg.rule
     panel = read.panel(connection, series.panel_digest)
-    sentinels = sum(item.sentinel for item in read.panel_items(connection, series.panel_digest))
     values.add(
         "series_info", 1, series.name, f"{panel.name} {panel.version}", series.registration_digest, series.panel_digest
     )
@@ -84,7 +84,6 @@ def _add_series(connection: Connection, values: Values, *, known: Known) -> None
     if head is not None:
         values.add("ledger_info", 1, series.name, head.digest)
     values.add("series_created_timestamp_seconds", series.registered_at, series.name)
-    values.add("sentinels_excluded", sentinels, series.name)
     values.add("rule_min_effect_ratio", rule.min_effect, series.name)
     values.add("rule_confidence_ratio", rule.estimate.confidence, series.name)
     values.add("rule_target_mde_ratio", known.prereg.target_mde, series.name)
@@ -107,6 +106,21 @@ def _add_states(connection: Connection, values: Values, *, known: Known) -> None
         if days:
             values.add("early_warning_capital", days[-1].capital, name, stream)
             values.add("early_warning_threshold", days[-1].threshold, name, stream)
+
+
+def _add_sentinels(connection: Connection, values: Values, *, known: Known) -> None:
+    name, params = known.name, known.prereg.sentinels
+    watching = sum(item.sentinel for item in read.panel_items(connection, known.series.panel_digest))
+    values.add("sentinels_excluded", watching, name)
+    newest = sentinels.last_day(connection, name)
+    if newest is None:
+        values.add_state("sentinel_state", "warming_up" if watching else "none", name)
+        return
+    slots: dict[date, dict[str, SentinelState]] = {newest - n * DAY: {} for n in range(params.collapse_slots)}
+    for day in sentinels.days(connection, name, first=min(slots)):
+        slots[day.slot_date][day.item_id] = day.state
+    today, *before = slots.values()
+    values.add_state("sentinel_state", sentinel_series_state(today, before=before, params=params), name)
 
 
 def _add_arm(connection: Connection, values: Values, *, known: Known, arm: StoredArm) -> None:

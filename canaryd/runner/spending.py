@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 
+from canaryd.config import Budget
 from canaryd.records import Arm, Ask
 from canaryd.runner.budget import Amount, cost, price_on, shortfall, total
 from canaryd.runner.slot import Slot
@@ -20,6 +21,8 @@ def budget_problem(slot: Slot, asks: Sequence[Ask], *, canaries: int) -> str | N
     max_tokens, where that is set.
     """
     budget, today = slot.config.budget, slot.slot_date
+    if budget == Budget():
+        return None
     for arm in slot.config.arms if budget.counts_money else ():
         if _price_is_missing(slot, arm):
             return f"no price of {arm.model!r} on {arm.provider!r} is in force on {today}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any
+from typing import Any, cast
 
 from canaryd.records import AlarmState, Run
 from canaryd.schedule import due_at
@@ -191,9 +191,15 @@ def _across(one: Mapping[str, Any], arm: str, *, estimate: Mapping[str, Any]) ->
     return AcrossEpochs(one["epoch"], first, last, arm, estimate["delta"], lower, upper)
 
 
-def _arm(arm: StoredArm, clauses: Mapping[str, Any]) -> ArmFigures:
+def _estimate(arm: StoredArm, clauses: Mapping[str, Any]) -> Mapping[str, Any]:
+    if arm.role == "replica":
+        return cast("Mapping[str, Any]", clauses["replicas"][arm.name])
     window = clauses["window"] if arm.role == "tracked" else clauses["controls"][arm.name]["window"]
-    estimate, beside = window["estimate"], clauses["arms"][arm.name]
+    return cast("Mapping[str, Any]", window["estimate"])
+
+
+def _arm(arm: StoredArm, clauses: Mapping[str, Any]) -> ArmFigures:
+    estimate, beside = _estimate(arm, clauses), clauses["arms"][arm.name]
     tokens = beside["tokens"]
     lower, upper = estimate.get("ci") or (None, None)
     token_lower, token_upper = tokens["ci"] or (None, None)

@@ -112,8 +112,7 @@ def _series(series: SeriesStatus, now: datetime) -> Iterator[str]:
         yield f"{_INDENT}sentinels {series.sentinels.state} in the slot of {series.sentinels.slot_date}: {counted}"
     for stream in series.early_warnings:
         yield f"{_INDENT}{_stream(stream)}"
-    for note in series.deviations:
-        yield f"{_INDENT}deviation {note.kind} on {note.date}: {note.reason}"
+    yield from (f"{_INDENT}{line}" for line in _deviations(series))
     for run in series.last_runs:
         if run.outcome != "completed":
             yield f"{_INDENT}{run.arm}: the run of {run.slot_date} ended {run.outcome}: {run.reason}"
@@ -121,6 +120,16 @@ def _series(series: SeriesStatus, now: datetime) -> Iterator[str]:
     stale = "   STALE" if series.stale else ""
     last = _moment(series.last_success) if series.last_success else "never"
     yield f"{_INDENT}last success {last}{ago}{stale}   next run {_moment(series.next_run)}"
+
+
+def _deviations(series: SeriesStatus) -> Iterator[str]:
+    """Yield what was decided about the series; slots without the trivial task are counted in one line."""
+    for note in series.deviations:
+        if note.kind != "no_canary":
+            yield f"deviation {note.kind} on {note.date}: {note.reason}"
+    bare = [note.date for note in series.deviations if note.kind == "no_canary"]
+    if bare:
+        yield f"{len(bare)} slots were measured without the trivial task, the last on {max(bare)}"
 
 
 def _window(window: WindowFigures, min_effect: float) -> Iterator[str]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, InternalError, OperationalError, StatementError
 
 from canaryd.errors import CanarydError, ConfigError, StoreUnavailable
@@ -116,16 +116,22 @@ def open_store(url: str, *, create: bool = False) -> Store:
         from canaryd.store.migrate import upgrade
 
         upgrade(url)
-    found = revision(parsed)
-    name = shown(parsed)
-    if found is None:
-        raise StoreUnavailable(f"store {name} does not exist; create it with `canaryd db upgrade`")
-    if found != REVISIONS[-1]:
-        cure = (
-            "run `canaryd db upgrade`" if found in REVISIONS else "it was written by a newer canaryd; install that one"
-        )
-        raise StoreUnavailable(f"store {name} has schema {found}, this canaryd reads {REVISIONS[-1]}; {cure}")
-    return Store(parsed)
+    store = Store(parsed)
+    try:
+        found = _revision_through(store._reader, parsed)
+        if found is None:
+            raise StoreUnavailable(f"store {store.name} does not exist; create it with `canaryd db upgrade`")
+        if found != REVISIONS[-1]:
+            cure = (
+                "run `canaryd db upgrade`"
+                if found in REVISIONS
+                else "it was written by a newer canaryd; install that one"
+            )
+            raise StoreUnavailable(f"store {store.name} has schema {found}, this canaryd reads {REVISIONS[-1]}; {cure}")
+    except StoreUnavailable:
+        store.close()
+        raise
+    return store
 
 
 def revision(url: URL) -> str | None:
@@ -134,23 +140,28 @@ def revision(url: URL) -> str | None:
     Raises:
         StoreUnavailable: the database cannot be reached, or the file is not a store of canaryd.
     """
-    name = shown(url)
+    engine = _reader_engine(url)
+    try:
+        return _revision_through(engine, url)
+    finally:
+        engine.dispose()
+
+
+def _revision_through(engine: Engine, url: URL) -> str | None:
     is_sqlite = url.get_backend_name() == "sqlite"
     if is_sqlite and not Path(str(url.database)).is_file():
         return None
-    engine = _reader_engine(url)
+    known = "SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'"
     try:
         with engine.connect() as connection:
             if is_sqlite:
-                _require_store_file(connection, name)
-            if not inspect(connection).has_table("alembic_version"):
+                _require_store_file(connection, shown(url))
+            if connection.scalar(text(known if is_sqlite else "SELECT to_regclass('alembic_version')")) is None:
                 return None
             found: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
             return found
     except DBAPIError as error:
-        raise StoreUnavailable(f"store {name} cannot be opened: {_first_line(error)}") from error
-    finally:
-        engine.dispose()
+        raise StoreUnavailable(f"store {shown(url)} cannot be opened: {_first_line(error)}") from error
 
 
 def sqlite_engine(url: URL, *, begin: str, pragmas: tuple[str, ...], pool_size: int) -> Engine:

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def design_svg(design: Mapping[str, Any], *, target: float) -> bytes:
-    """Return the smallest change that the rule sees against the calls of a window, a line for each number of items.
+    """Return the smallest change that the rule sees against the number of items, a line for each rate of samples.
 
     `design` is the JSON form, `target` the registered smallest change one wants to see, as a fraction.
     """
@@ -21,13 +21,13 @@ def design_svg(design: Mapping[str, Any], *, target: float) -> bytes:
         figure = Figure(figsize=(8, 5), layout="constrained")
         FigureCanvasSVG(figure)
         axes = figure.subplots()
-        for items in sorted({row["items"] for row in design["purchases"]}):
-            rows = [row for row in design["purchases"] if row["items"] == items]
-            calls = [row["calls_per_window"] for row in rows]
-            axes.plot(calls, [100 * row["mde"]["two_windows"] for row in rows], marker="o", label=f"{items} items")
+        for rate in sorted({row["per_day"] for row in design["purchases"]}):
+            rows = [row for row in design["purchases"] if row["per_day"] == rate]
+            sees = [100 * row["mde"]["two_windows"] for row in rows]
+            axes.plot([row["items"] for row in rows], sees, marker="o", label=f"{rate} a day of each item")
         axes.axhline(100 * target, color="#333333", linewidth=0.8, linestyle="--", label="registered target")
-        axes.set_xscale("log")
-        axes.set_xlabel("calls of one arm in a window")
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("items")
         axes.set_ylabel("smallest change that the rule sees, points")
         axes.legend(frameon=False)
         buffer = io.BytesIO()

@@ -8,10 +8,12 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -225,6 +227,16 @@ def test_an_edited_panel_blocks_the_run_and_the_daemon_stays(project: Project) -
         assert project.rows("SELECT count(*) FROM sample") == [(0,)]
 
 
+def test_a_missing_key_is_a_refused_run_with_its_reason(project: Project) -> None:
+    config = project.config.read_text()
+    project.config.write_text(config.replace(arm("tracked", "large"), SlowModel(at_once=0).arm))
+    with project.daemon():
+        project.set_clock(f"{DAY_1}T03:10:00+00:00")
+        blocked = 'canaryd_run_blocked{arm="tracked",reason="credentials",series="main"}'
+        wait_for(lambda: project.metric(blocked) == 1.0, "the blocked reason")
+    assert project.outcomes(DAY_1) == [("control", "refused"), ("tracked", "refused")]
+
+
 def test_two_daemons_share_a_store_and_the_second_takes_over(canaryd: Any, project: Project, free_port: int) -> None:
     with project.daemon() as first:
         second = project.start(port=free_port, log="second.log")
@@ -251,6 +263,33 @@ def test_several_series_in_one_daemon(canaryd: Any, tmp_path: Path, port: int) -
         wait_for(lambda: project.rows(ended) == expected, "both series")
 
 
+def test_without_a_daemon_the_same_figures_come_as_a_textfile(canaryd: Any, project: Project) -> None:
+    project.set_clock(f"{DAY_1}T03:15:00+00:00")
+    assert canaryd("--config", project.config, "run").code == 0
+    written = project.folder / "canaryd.prom"
+    done = canaryd("--config", project.config, "metrics", "--textfile", written)
+    assert (done.code, done.out) == (0, "")
+    text = written.read_text()
+    assert 'canaryd_samples_total{arm="tracked",series="main"} 30.0' in text.splitlines()
+    assert "canaryd_lease_held" not in text
+    printed = canaryd("--config", project.config, "metrics").out
+    assert 'canaryd_samples_total{arm="tracked",series="main"} 30.0' in printed.splitlines()
+
+
+def test_a_store_that_is_not_there_ends_the_daemon_with_the_command_that_helps(project: Project) -> None:
+    for part in project.folder.glob("canaryd.db*"):
+        part.unlink()
+    process = project.start()
+    assert process.wait(PATIENCE_S) == 66
+    assert "canaryd db upgrade" in project.log()
+
+
+def test_an_address_that_faces_others_is_refused(project: Project) -> None:
+    process = project.start("--web.listen-address", "0.0.0.0:0")
+    assert process.wait(PATIENCE_S) == 64
+    assert "faces other machines without TLS" in project.log()
+
+
 @pytest.fixture
 def free_port() -> int:
     import socket
@@ -259,3 +298,80 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         number: int = probe.getsockname()[1]
         return number
+
+
+class SlowModel:
+    """An OpenAI-compatible endpoint that answers the first questions at once and holds the others until it is told."""
+
+    def __init__(self, at_once: int) -> None:
+        self.arrived = self.answered = 0
+        self.release = threading.Event()
+        counting, model = threading.Lock(), self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["Content-Length"]))
+                with counting:
+                    model.arrived += 1
+                    number = model.arrived
+                if number > at_once:
+                    model.release.wait(PATIENCE_S)
+                body = json.dumps(completion(number)).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+                with counting:
+                    model.answered += 1
+
+            def log_message(self, *_: Any) -> None:
+                """Stay quiet."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    @property
+    def arm(self) -> str:
+        """The tracked arm that asks this model."""
+        url = f"http://127.0.0.1:{self.server.server_address[1]}/v1"
+        simulated = arm("tracked", "large")
+        return simulated.replace("simulated", "openai") + f'base_url = "{url}"\ncredential = "slow"\nconcurrency = 4\n'
+
+
+def completion(number: int) -> dict[str, Any]:
+    message = {"role": "assistant", "content": "<answer>8</answer>"}
+    return {
+        "id": f"reply-{number}",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "large",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+        "usage": {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12},
+    }
+
+
+def test_told_to_end_in_a_run_it_lets_calls_in_flight_land_and_keeps_the_slot_open(project: Project) -> None:
+    model = SlowModel(at_once=8)
+    (project.folder / "slow.key").write_text("a-key\n")
+    config = project.config.read_text().replace(arm("tracked", "large"), model.arm)
+    project.config.write_text(config + '[credentials]\nslow_file = "slow.key"\n')
+    process = project.start()
+    project.set_clock(f"{DAY_1}T03:10:00+00:00")
+    wait_for(lambda: model.arrived == 12, "four calls in flight")
+    process.send_signal(signal.SIGTERM)
+    wait_for(lambda: "stopping" in project.log(), "the drain")
+    assert process.poll() is None, "it waits for them"
+    model.release.set()
+    assert process.wait(PATIENCE_S) == 0, project.log()
+    assert model.arrived == model.answered == 12, "no further question was asked"
+    stored = "SELECT count(*) FROM sample JOIN run_start USING (run_id) WHERE arm = 'tracked'"
+    assert project.rows(stored) == [(11,)], "each answer that landed is stored; one call was the trivial task"
+    left_open = "SELECT arm FROM run_start LEFT JOIN run_end USING (run_id) WHERE outcome IS NULL AND arm = 'tracked'"
+    assert project.rows(left_open) == [("tracked",)]
+    with project.daemon():
+        wait_for(lambda: ("tracked", "completed") in project.outcomes(DAY_1), "the rest of the day")
+    assert project.rows(stored) == [(30,)]
+    assert ("tracked", "abandoned") in project.outcomes(DAY_1)

@@ -169,7 +169,7 @@ class Chain:
             "--config.file=prometheus.yml",
             f"--storage.tsdb.path={self.folder / 'tsdb'}",
         ]
-        prometheus += [f"--web.listen-address=127.0.0.1:{self.prometheus_port}"]
+        prometheus += [f"--web.listen-address=127.0.0.1:{self.prometheus_port}", "--rules.alert.resend-delay=1s"]
         with ExitStack() as stack:
             for name, command in (("am", alertmanager), ("prom", prometheus)):
                 log = stack.enter_context((self.folder / f"{name}.log").open("ab"))
@@ -226,7 +226,7 @@ def test_the_planted_regression_pages_once_and_the_null_never(tmp_path: Path, in
         assert receiver.received("CanarydRegressionDeclared") == [("firing", "demo")], "paged once, never resolved"
         (paged,) = [one for one in receiver.alerts if one["labels"]["alertname"] == "CanarydRegressionDeclared"]
         assert paged["labels"]["instance"] == f"127.0.0.1:{drop.port}", "and never for the null"
-        assert receiver.received("CanarydWatchdog")
+        wait_for(lambda: receiver.received("CanarydWatchdog"), "the heartbeat of the chain")
 
 
 @pytest.fixture(autouse=True)

@@ -90,6 +90,7 @@ def test_an_alert_follows_the_conventions(rule: dict[str, Any]) -> None:
 def test_the_list_of_alerts() -> None:
     assert {rule["alert"] for rule in ALERTS if rule["labels"]["severity"] == "critical"} == {
         "CanarydRegressionDeclared",
+        "CanarydSentinelCollapsed",
         "CanarydZeroPass",
         "CanarydBlind",
         "CanarydUnreachable",

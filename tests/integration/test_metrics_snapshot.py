@@ -24,6 +24,7 @@ from canaryd.store.engine import Store
 from canaryd.store.events import Event, add_events
 from canaryd.store.lease import Lease, acquire_lease
 from canaryd.store.rows import Invalid
+from canaryd.store.sentinels import SentinelDay, add_days
 from canaryd.store.write import (
     append_alarm,
     append_early_warning,
@@ -133,6 +134,15 @@ def test_an_open_run_is_in_progress_and_a_late_start_is_said(store: Store, study
     values = snapshot(store).values
     assert values["run_in_progress"]["s",] == 1
     assert values["schedule_lateness_seconds"]["s",] == 6 * 3600
+
+
+def test_the_sentinels_of_a_series(store: Store, study: Any) -> None:
+    lease = begin(store, study)
+    assert snapshot(store).values["sentinel_state"]["s", "warming_up"] == 1, "none is judged yet"
+    days = [SentinelDay("s", DAY_1, "d", "moved", 80, 0.9, 0.0, 0.5, 1.0)]
+    add_days(store, days, lease=lease)
+    states = {labels[1]: value for labels, value in snapshot(store).values["sentinel_state"].items()}
+    assert states == {state: state == "moved" for state in STATES["sentinel_state"]}
 
 
 def test_ten_thousand_different_names_and_texts_add_no_series(store: Store, study: Any) -> None:

@@ -65,6 +65,14 @@ BAD = [
     ("sqlite:///data/c.db", "mysql://x", "config.toml:2: store.url is 'mysql://x', but must begin with sqlite:///"),
     ("sqlite:///data/c.db", "postgresql://me:pw@h/d", "config.toml:2: store.url holds a password; use peer"),
     ("model = \"m2\"", "model = \"sk-abc\"", "config.toml:18: a literal key stands in the config; put it in a file"),
+    ("panel = \"p.jsonl\"", "panel = \"p.jsonl\"\nbudget = { calls_per_week = 3 }",
+     "config.toml:8: series[0].budget.calls_per_week is unknown; allowed here: calls_per_day, calls_per_month,"),
+    ("panel = \"p.jsonl\"", "panel = \"p.jsonl\"\nbudget = { calls_per_day = 0 }",
+     "config.toml:8: series[0].budget.calls_per_day is 0, but must be between 1 and 1e+09"),
+    ("panel = \"p.jsonl\"", "panel = \"p.jsonl\"\nbudget = { money_per_month = 9 }",
+     "config.toml: series 'main' has a budget in money, but there is no price of 'm' on 'openai' (arm 't');"),
+    ("[[series]]", "[[price]]\nprovider = \"openai\"\nmodel = \"m\"\nfrom = \"2027\"\n[[series]]",
+     "config.toml:8: price[0].from is '2027', but must be a date (2027-01-31, without quotes)"),
     ("[schedule]", "[schedule", "config.toml:3: this is not valid TOML"),
     ("[schedule]", "[shedule]", "config.toml: shedule is unknown; allowed here:"),
 ]  # fmt: skip
@@ -77,3 +85,18 @@ def test_bad_files(old: str, new: str, message: str, tmp_path: Path) -> None:
         parse(PLAIN.replace(old, new, 1), path=tmp_path / "config.toml")
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
+
+
+def test_budgets_and_dated_prices_are_read(tmp_path: Path) -> None:
+    price = """
+[[price]]
+provider = "openai"
+model = "{}"
+from = 2027-01-01
+input_per_million = 1
+output_per_million = 2.5
+"""
+    text = PLAIN.replace('panel = "p.jsonl"', 'panel = "p.jsonl"\nbudget = { money_per_day = 2 }')
+    config = parse(text + price.format("m") + price.format("m2"), path=tmp_path / "config.toml")
+    assert config.series[0].budget.money_per_day == 2.0
+    assert (config.prices[1].model, config.prices[1].output_per_million) == ("m2", 2.5)

@@ -171,3 +171,18 @@ def test_usage_that_was_not_reported_is_absent_and_not_zero(make_world: Any) -> 
     world.decide(13)
     estimate, tokens = clauses(world)["window"]["estimate"], clauses(world)["arms"]["tracked"]["tokens"]
     assert (estimate["items_paired"], tokens["log_ratio"]["items_paired"]) == (12, 10)
+
+
+def test_a_replica_is_printed_and_enters_no_formula(make_world: Any) -> None:
+    world = make_world(items=12, grid=(4, 4), roles=("tracked", "control", "replica"))
+    for day in range(1, 9):
+        late = day > 4
+        world.answers["replica"] = lambda ask, n, late=late: (
+            reply(ask, text="<answer>-1</answer>") if late and int(ask.item_id[1:]) % 2 else reply(ask)
+        )
+        world.measure(day)
+    world.decide(9)
+    arms = {arm.arm: (arm.role, arm.delta) for arm in shown(world).window.arms}
+    assert arms == {"tracked": ("tracked", 0.0), "control": ("control", 0.0), "replica": ("replica", -0.5)}
+    assert "replica" not in clauses(world)["controls"]
+    assert "replica (replica)" in text(world)

@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
+from canaryd import status
 from canaryd.config import Budget, Price
 from canaryd.errors import ConfigError
 from canaryd.providers.base import ProviderError
 from canaryd.records import Ask, Reply
 from canaryd.runner import preflight
-from canaryd.store import harness, schema
+from canaryd.status.build import series_status
+from canaryd.status.load import series_records
+from canaryd.store import harness, read, schema
 from canaryd.store.epochs import deviations
 from canaryd.store.events import events
 from canaryd.testing import FakeClock
@@ -76,7 +79,10 @@ def test_a_run_without_the_trivial_task_is_a_deviation(make_world: Any) -> None:
     world.measure(1, canary=False)
     with world.store.read() as connection:
         (note,) = deviations(connection, "s")
+        records = series_records(connection, read.series(connection, "s"), due_minute=190)
     assert (note.kind, note.slot_date) == ("no_canary", world.at(1))
+    shown = status.Status("0", "store", world.clock.now(), "system", (series_status(records, world.clock.now()),))
+    assert "1 slots were measured without the trivial task, the last on 2027-01-01" in status.as_text(shown)
 
 
 def test_a_refused_arm_is_asked_again_and_the_same_refusal_is_one_row(make_world: Any) -> None:

@@ -133,6 +133,7 @@ def test_a_day_from_waiting_over_measuring_to_waiting(room: Room) -> None:
 
 def test_an_incomplete_slot_is_tried_again_after_a_while(room: Room) -> None:
     room.tick(at(1, 3, 10))
+    room.clock.moment = at(1, 3, 20)
     room.measure("incomplete")
     room.workers[0].code = 0
     assert room.tick(at(1, 3, 20)) == "idle, next run 2030-01-01 03:35Z"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -60,10 +60,10 @@ def test_openmetrics_is_served_to_who_asks_for_it(state: State) -> None:
 
 
 @pytest.fixture
-def certified(tmp_path: Path) -> Path:
-    make_key = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -keyout k.pem -out c.pem"
+def certified(tmp_path: Path, installed: Callable[..., str]) -> Path:
+    make_key = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -keyout k.pem -out c.pem"
     subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
-    subprocess.run([*make_key.split(), *subject], cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run([installed("openssl"), *make_key.split(), *subject], cwd=tmp_path, check=True, capture_output=True)
     hashed = bcrypt.hashpw(b"pass", bcrypt.gensalt(4)).decode()
     (tmp_path / "web.yml").write_text(
         f"tls_server_config:\n  cert_file: c.pem\n  key_file: k.pem\nbasic_auth_users:\n  prom: {hashed}\n"

@@ -12,7 +12,7 @@ SPEAKING = sorted(
     path for folder in ("status", "analysis", "report", "metrics") for path in (ROOT / "canaryd" / folder).rglob("*.py")
 )
 CAUSE = re.compile(
-    r"\b(because|caused?|causes|due to|owing to|thanks to|as a result|reason is|led to|leads to|explains?|therefore)\b"
+    r"\b(because|caused|causes|due to|owing to|thanks to|as a result|led to|leads to|explains|explained by|therefore)\b"
 )
 ADVICE = re.compile(r"\b(should|ought|recommend\w*|advise[sd]?|consider|you may want|we suggest|roll back|switch to)\b")
 

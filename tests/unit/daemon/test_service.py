@@ -1,0 +1,192 @@
+"""The service around the desks: its health, its status line, its watchdog, and a store that goes away."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from canaryd.config import parse
+from canaryd.daemon import service as module
+from canaryd.daemon.desk import Loaded
+from canaryd.daemon.notify import Notifier
+from canaryd.daemon.resident import ticking
+from canaryd.daemon.service import Service, tick_s
+from canaryd.metrics.collector import ProcessMetrics
+from canaryd.resources import resource
+from canaryd.store.engine import open_store
+from canaryd.store.migrate import upgrade
+from canaryd.store.write import register_series
+
+CONFIG = """
+[demo]
+clock = "clock.txt"
+[[series]]
+name = "s"
+panel = "p.jsonl"
+[[series.arm]]
+name = "old"
+role = "tracked"
+provider = "simulated"
+model = "m-1"
+"""
+BEFORE_DAY_1 = "2029-12-31T12:00:00+00:00"
+
+
+class Bench:
+    """A service on a store of its own, with the registry that it exports and the socket that it notifies."""
+
+    def __init__(self, folder: Path, manager: socket.socket) -> None:
+        path = folder / "config.toml"
+        path.write_text(CONFIG)
+        (folder / "clock.txt").write_text(BEFORE_DAY_1)
+        self.folder, self.path, self.manager = folder, path, manager
+        self.registry = CollectorRegistry()
+        self.metrics = ProcessMetrics(self.registry, arms=[("s", "old")])
+        env = {"NOTIFY_SOCKET": manager.getsockname(), "WATCHDOG_USEC": "180000000"}
+        loaded = Loaded(parse(CONFIG, path=path), CONFIG, "info")
+        self.service = Service(loaded, metrics=self.metrics, notifier=Notifier(env, pid=1))
+
+    def value(self, name: str, **labels: str) -> float | None:
+        return self.registry.get_sample_value(name, labels)
+
+    def said(self) -> list[str]:
+        messages = []
+        self.manager.setblocking(False)
+        try:
+            while True:
+                messages.append(self.manager.recv(4096).decode())
+        except BlockingIOError:
+            return messages
+
+
+@pytest.fixture
+def bench(tmp_path: Path, study: Any) -> Iterator[Bench]:
+    upgrade(f"sqlite:///{tmp_path / 'canaryd.db'}")
+    with open_store(f"sqlite:///{tmp_path / 'canaryd.db'}") as store:
+        register_series(store, replace(study.plan(), registration=resource("prereg.example.toml").read_bytes()))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        yield Bench(tmp_path, manager)
+
+
+def test_ready_is_only_what_has_a_snapshot_and_a_store(bench: Bench) -> None:
+    service = bench.service
+    assert service.why_unready() == "there is no snapshot of the store yet"
+    assert service.snapshot is None
+    service.open()
+    assert service.why_unready() is None
+    assert bench.value("canaryd_store_up") == 1
+    service.tick()
+    assert service.why_unhealthy() is None
+    assert bench.value("canaryd_lease_held", series="s") == 1
+    assert bench.said() == ["STATUS=idle, next run 2030-01-01 03:10Z", "WATCHDOG=1"]
+    service.stop()
+    assert bench.said()[0].startswith("STOPPING=1")
+
+
+def test_a_store_that_went_away_is_said_and_comes_back(bench: Bench) -> None:
+    service = bench.service
+    service.open()
+    service.tick()
+    database, aside = bench.folder / "canaryd.db", bench.folder / "aside.db"
+    service._store.close()  # type: ignore[union-attr]
+    service._store = None
+    database.rename(aside)
+    service.tick()
+    assert bench.value("canaryd_store_up") == 0
+    assert service.why_unready() == "the store cannot be used"
+    assert service.snapshot is not None
+    blocked = service.snapshot.values["run_blocked"]
+    assert blocked["s", "old", "store_unavailable"] == 1
+    assert service.snapshot.values["alarm_state"]["s", "warming_up"] == 1, "what is known stays"
+    aside.rename(database)
+    service.tick()
+    assert (bench.value("canaryd_store_up"), service.why_unready()) == (1, None)
+    assert service.snapshot.values["run_blocked"]["s", "old", "store_unavailable"] == 0
+    service.stop()
+
+
+def test_the_watchdog_gets_no_sign_of_life_while_a_child_is_stuck(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = bench.service
+    service.open()
+    service.tick()
+    assert "WATCHDOG=1" in bench.said()
+    monkeypatch.setattr(module.Desk, "stuck", lambda *_: True)
+    service.tick()
+    assert "WATCHDOG=1" not in bench.said()
+    service.stop()
+
+
+def test_a_reload_is_announced_and_a_refused_one_is_seen(bench: Bench) -> None:
+    service = bench.service
+    service.open()
+    bench.path.write_text(CONFIG.replace('model = "m-1"', 'model = "m-2"'))
+    service.reload()
+    assert bench.value("canaryd_config_last_reload_successful") == 0
+    assert bench.said() == ["RELOADING=1", "READY=1"]
+    bench.path.write_text(CONFIG + "concurrency = 2\n")
+    service.reload()
+    assert bench.value("canaryd_config_last_reload_successful") == 1
+    infos = [sample for metric in bench.metrics.loaded_config.collect() for sample in metric.samples]
+    assert len(infos) == 1, "the digest in force, and no other"
+    service.stop()
+
+
+def test_events_of_a_child_become_counters(bench: Bench) -> None:
+    for event in (
+        {"event": "started"},
+        {"event": "call", "arm": "old", "retry": False, "failure": "timeout", "seconds": 3.0},
+        {"event": "call", "arm": "old", "retry": True, "failure": None, "seconds": 0.7},
+        {"event": "write", "failed": False},
+        {"event": "write", "failed": True},
+        {"event": "log", "level": "warning"},
+    ):
+        bench.service._on_event("s", event)
+    labels = {"series": "s", "arm": "old"}
+    assert bench.value("canaryd_provider_requests_total", **labels) == 2
+    assert bench.value("canaryd_provider_retries_total", **labels) == 1
+    assert bench.value("canaryd_provider_request_failures_total", **labels, reason="timeout") == 1
+    assert bench.value("canaryd_provider_request_failures_total", **labels, reason="overloaded") == 0
+    assert bench.value("canaryd_provider_request_duration_seconds_bucket", **labels, le="1.0") == 1
+    assert bench.value("canaryd_store_writes_total") == bench.value("canaryd_store_write_failures_total") == 1
+    assert bench.value("canaryd_log_messages_total", level="warning") == 1
+
+
+def test_a_scheduler_that_stopped_ticking_is_unhealthy(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert bench.service.why_unhealthy() is None, "it has only just started"
+    bench.service.tick()
+    later = module.time.monotonic() + 200
+    monkeypatch.setattr(module.time, "monotonic", lambda: later)
+    assert "has not ticked for 200 s" in str(bench.service.why_unhealthy())
+
+
+def test_the_tick_is_twice_in_what_the_watchdog_allows() -> None:
+    config = parse(CONFIG.replace('[demo]\nclock = "clock.txt"\n', ""), path=Path("/x/config.toml"))
+    assert tick_s(config, None) == 30.0
+    assert tick_s(config, 180.0) == 30.0
+    assert tick_s(config, 20.0) == 10.0
+
+
+def test_a_tick_that_crashes_does_not_end_the_scheduler(caplog: pytest.LogCaptureFixture) -> None:
+    ticks, second = [], threading.Event()
+
+    def tick() -> None:
+        ticks.append(1)
+        if len(ticks) == 1:
+            raise RuntimeError("unforeseen")
+        second.set()
+
+    scheduler = ticking(tick, every_s=0.01)
+    scheduler.start()
+    assert second.wait(30)
+    scheduler.shutdown()
+    assert "tick crashed: unforeseen" in caplog.text
