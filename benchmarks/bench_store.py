@@ -31,7 +31,7 @@ from canaryd.prereg import parse as parse_registration
 from canaryd.records import Arm
 from canaryd.resources import resource
 from canaryd.stats.rule import Reference, decide_window
-from canaryd.store import ledger, texts
+from canaryd.store import ledger, texts, totals
 from canaryd.store.engine import Store, open_store
 from canaryd.store.rows import PanelFiles, Plan
 from canaryd.store.write import register_series
@@ -99,6 +99,7 @@ def fill(path: Path, *, panel: Panel, days: range) -> None:
     with open_store(f"sqlite:///{path}") as store, store.write() as writing:
         for done in range(run_id - len(days) * len(ARMS) + 1, run_id + 1):
             ledger.extend(writing, "bench", kind="run", row_id=done)
+        totals.keep_missing(writing)
 
 
 _COLUMNS = (

@@ -21,7 +21,7 @@ from canaryd.panel import Panel
 from canaryd.records import EarlyWarningDay, Item, JsonValue, Verdict
 from canaryd.stats.early_warning import watch
 from canaryd.stats.watch_params import Stream
-from canaryd.store import harness, ledger, notes, read
+from canaryd.store import harness, ledger, notes, read, totals
 from canaryd.store.engine import RowRefused, open_store
 from canaryd.store.rows import PanelItem, Series
 from canaryd.store.transfer import import_jsonl
@@ -93,6 +93,7 @@ def _complaints(connection: Connection, series: Series) -> Iterator[str]:
     yield from _registration(connection, series)
     yield from _panel(connection, series)
     yield from _harnesses(connection, series.name)
+    yield from (f"{day} differs from its samples" for day in totals.wrong_totals(connection, series.name))
     try:
         subjects = load_subjects(connection, series.name)
     except CanarydError as error:

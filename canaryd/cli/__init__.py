@@ -43,6 +43,8 @@ COMMANDS = {
     "verify": ("canaryd.cli.verify", "Recompute every verdict from the raw rows and name what differs."),
     "export": ("canaryd.cli.transfer", "Write a series out: JSON lines, CSV, Parquet or Inspect's .eval."),
     "import": ("canaryd.cli.transfer", "Read a series in: an export, or what was measured elsewhere."),
+    "config": ("canaryd.cli.config", "Show and check the configuration."),
+    "completion": ("canaryd.cli.completion", "Print the completion script of a shell."),
     "db": ("canaryd.cli.db", "Create, upgrade, check and back up the store."),
 }
 

@@ -15,10 +15,7 @@ def require_frozen(panel: Panel, lock: bytes) -> None:
     differences = verify(panel, lock)
     if differences:
         more = f" (and {len(differences) - 1} more)" if len(differences) > 1 else ""
-        raise MeasurementRefused(
-            f"{differences[0]}{more}; restore the frozen panel, or freeze a new version for a new series",
-            reason="panel_mismatch",
-        )
+        raise MeasurementRefused(f"{differences[0]}{more}", reason="panel_mismatch")
 
 
 def require_registered(

@@ -12,8 +12,9 @@ from sqlalchemy import URL, Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from canaryd.errors import StoreUnavailable
+from canaryd.store import totals
 from canaryd.store.backup import back_up
-from canaryd.store.engine import APPLICATION_ID, parse_url, postgres_engine, revision, shown, sqlite_engine
+from canaryd.store.engine import APPLICATION_ID, open_store, parse_url, postgres_engine, revision, shown, sqlite_engine
 from canaryd.store.metadata import metadata
 from canaryd.store.schema import REVISIONS
 
@@ -33,7 +34,11 @@ def upgrade(url: str, *, to: str = "head") -> Path | None:
     Raises:
         StoreUnavailable: the database cannot be used, or migrated rows would break a foreign key; nothing is changed.
     """
-    return _migrate(url, lambda config: command.upgrade(config, to))
+    copy = _migrate(url, lambda config: command.upgrade(config, to))
+    if revision(parse_url(url)) == REVISIONS[-1]:
+        with open_store(url) as store, store.write() as connection:
+            totals.keep_missing(connection)
+    return copy
 
 
 def downgrade(url: str, *, to: str) -> Path | None:

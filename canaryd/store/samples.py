@@ -1,6 +1,7 @@
 """Named queries on the samples that count: one per (series, arm, slot date, item, replicate), whatever the attempt.
 
-Which sample counts is defined once, by the view `v_effective_sample`; every query here reads it.
+Which sample counts is defined once, by the view `v_effective_sample`. Sums come from the totals of closed days where
+there are any (see `totals`), and are the same either way.
 """
 
 from __future__ import annotations
@@ -8,24 +9,11 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Double,
-    Row,
-    and_,
-    case,
-    cast,
-    distinct,
-    false,
-    func,
-    or_,
-    select,
-    true,
-)
+from sqlalchemy import Connection, Row, and_, case, func, or_, select, true
 
-from canaryd.records import HARNESS_FAILURES, OUTCOME_FAILURES, Failure, Grade, SampleKey
-from canaryd.store import schema, texts
+from canaryd.records import OUTCOME_FAILURES, Failure, Grade, SampleKey
+from canaryd.store import effective, schema, texts, totals
+from canaryd.store.effective import chosen_samples, failures, within
 from canaryd.store.rows import Cell, CellValue, SentinelChoice, Span, SpanCounts, StoredSample, Tally
 
 _SAMPLE = schema.effective_sample
@@ -37,7 +25,7 @@ def final_samples(connection: Connection, series: str, *, arm: str, slot_date: d
     row = _SAMPLE.c
     final = or_(row.score.is_not(None), row.failure_kind.in_(sorted(OUTCOME_FAILURES)))
     rows = connection.execute(
-        select(row.item_id, row.replicate).where(_within(Span(series, arm, slot_date, slot_date)), final)
+        select(row.item_id, row.replicate).where(within(Span(series, arm, slot_date, slot_date)), final)
     )
     return frozenset(SampleKey(series, arm, slot_date, each.item_id, each.replicate) for each in rows)
 
@@ -55,45 +43,22 @@ def item_day_cells(
     `value` is the score (in [0, 1]), the output tokens, or the natural logarithm of the output tokens; samples with
     an unreported number of tokens, or none, have no token value.
     """
-    row = _SAMPLE.c
-    measured = {
-        "score": row.score,
-        "output_tokens": cast(row.output_tokens, Double),
-        "log_output_tokens": func.ln(cast(row.output_tokens, Double), type_=Double),
-    }[value]
-    known = and_(row.score.is_not(None), true() if value == "score" else row.output_tokens > 0)
-    query = (
-        select(row.item_id, row.slot_date, func.count(), func.sum(measured), func.sum(measured * measured))
-        .where(_within(span), known, _chosen(sentinels, include_invalid))
-        .group_by(row.item_id, row.slot_date)
-        .order_by(row.item_id, row.slot_date)
-    )
-    return tuple(Cell(*each) for each in connection.execute(query))
+    if sentinels == "exclude" and not include_invalid:
+        return totals.cells_of(connection, span, value=value)
+    return effective.item_day_cells(connection, span, value=value, sentinels=sentinels, include_invalid=include_invalid)
 
 
 def span_counts(connection: Connection, span: Span, *, include_invalid: bool = False) -> SpanCounts:
     """Return how many samples of a span were scored and how many failed, by kind; sentinels are left out."""
-    row = _SAMPLE.c
-    chosen = and_(_within(span), _chosen("exclude", include_invalid))
-    days = connection.execute(
-        select(row.slot_date, func.count(distinct(row.item_id)))
-        .where(chosen, row.score.is_not(None))
-        .group_by(row.slot_date)
-    )
-    failures = _failures(connection, chosen)
-    return SpanCounts(
-        scored=connection.scalar(select(func.count(row.score)).where(chosen)) or 0,
-        harness_failures={kind: n for kind, n in failures.items() if kind in HARNESS_FAILURES},
-        outcome_failures={kind: n for kind, n in failures.items() if kind in OUTCOME_FAILURES},
-        scored_items=dict(days.all()),
-        fingerprints=frozenset(connection.scalars(select(row.fingerprint).distinct().where(chosen))),
-    )
+    if include_invalid:
+        return effective.span_counts(connection, span, include_invalid=True)
+    return totals.counts_of(connection, span)
 
 
 def tally(connection: Connection, span: Span, *, include_invalid: bool = False) -> Tally:
     """Return the sums over the samples of a span, sentinels counted."""
     row = _SAMPLE.c
-    chosen = and_(_within(span), _chosen("include", include_invalid))
+    chosen = and_(within(span), chosen_samples("include", include_invalid))
     sums = select(
         func.count().label("samples"),
         func.count(row.score).label("scored"),
@@ -102,7 +67,7 @@ def tally(connection: Connection, span: Span, *, include_invalid: bool = False) 
         *(func.coalesce(func.sum(row[name]), 0).label(name) for name in _TOKENS),
     )
     found = connection.execute(sums.where(chosen)).mappings().one()
-    return Tally(**found, failures=_failures(connection, chosen))
+    return Tally(**found, failures=failures(connection, chosen))
 
 
 def samples(
@@ -113,26 +78,10 @@ def samples(
     query = (
         select(_SAMPLE, reply.c.codec, reply.c.body)
         .outerjoin_from(_SAMPLE, reply, reply.c.sample_id == row.sample_id)
-        .where(_within(span), _chosen(sentinels, include_invalid))
+        .where(within(span), chosen_samples(sentinels, include_invalid))
         .order_by(row.slot_date, row.item_id, row.replicate)
     )
     return tuple(_stored(each) for each in connection.execute(query))
-
-
-def _within(span: Span) -> ColumnElement[bool]:
-    row = _SAMPLE.c
-    return and_(row.series == span.series, row.arm == span.arm, row.slot_date.between(span.first, span.last))
-
-
-def _chosen(sentinels: SentinelChoice, include_invalid: bool) -> ColumnElement[bool]:
-    kind = {"exclude": _SAMPLE.c.sentinel.is_(false()), "only": _SAMPLE.c.sentinel.is_(true()), "include": true()}
-    return and_(kind[sentinels], true() if include_invalid else _SAMPLE.c.invalid_reason.is_(None))
-
-
-def _failures(connection: Connection, chosen: ColumnElement[bool]) -> dict[str, int]:
-    kind = _SAMPLE.c.failure_kind
-    rows = connection.execute(select(kind, func.count()).where(chosen, kind.is_not(None)).group_by(kind).order_by(kind))
-    return dict(rows.all())
 
 
 def _stored(row: Row[Any]) -> StoredSample:

@@ -1,7 +1,8 @@
 """The tables of the store, named in the singular. Read this file to know what canaryd keeps.
 
 Rows are only ever added: triggers of the migrations refuse UPDATE and DELETE on every table of `APPEND_ONLY`, and a
-correction is a new row that names what it supersedes. `lease` alone is mutable: it says who may write a series now.
+correction is a new row that names what it supersedes. Two are mutable: `lease`, who may write a series now, and
+`day_total`, which is derived from the samples and may be made again at any time.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from canaryd.store.types import AnyText, CanonicalJson, Day, Flag, Real, UTCDate
 
 #: Every schema revision, oldest first; the last is the one this canaryd reads and writes. A test holds it to
 #: the migrations.
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
 
 panel = Table(
     "panel",
@@ -279,6 +280,18 @@ ledger = Table(
     UniqueConstraint("kind", "row_id"),
     CheckConstraint("kind IN ('series', 'run', 'validity', 'verdict', 'deviation')", name="kind"),
     CheckConstraint("(kind = 'series') = (position = 1) AND (kind = 'series') = (row_id IS NULL)", name="genesis"),
+    sqlite_strict=True,
+)
+
+day_total = Table(
+    "day_total",
+    metadata,
+    Column("series", AnyText, primary_key=True),
+    Column("arm", AnyText, primary_key=True),
+    Column("slot_date", Day, primary_key=True),
+    Column("value", AnyText, primary_key=True),
+    Column("content", LargeBinary, nullable=False),
+    ForeignKeyConstraint(["series", "arm"], ["arm.series", "arm.arm"]),
     sqlite_strict=True,
 )
 

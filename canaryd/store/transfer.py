@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import Column, Connection, LargeBinary, Select, Table, func, insert, or_, select
 
 from canaryd.errors import UsageError
-from canaryd.store import schema, texts
+from canaryd.store import schema, texts, totals
 from canaryd.store import schema_contract as contract
 from canaryd.store.engine import Store
 from canaryd.store.metadata import metadata
@@ -35,8 +35,9 @@ _SHARED = frozenset({"panel", "panel_item", "fingerprint"})
 
 
 def export_tables() -> tuple[Table, ...]:
-    """Return the tables of an export, parents before children, the ledger last."""
-    kept = [table for table in metadata.sorted_tables if table not in {schema.lease, schema.ledger}]
+    """Return the tables of an export, parents before children, the ledger last; what is derived is left out."""
+    left_out = {schema.lease, schema.day_total, schema.ledger}
+    kept = [table for table in metadata.sorted_tables if table not in left_out]
     return (*kept, schema.ledger)
 
 
@@ -74,6 +75,7 @@ def import_jsonl(store: Store, lines: Iterable[str], *, now: datetime) -> str:
         if connection.scalar(select(schema.series.c.name).where(schema.series.c.name == series)) is not None:
             raise UsageError(f"series {series!r} is already in {store.name}; import it into another store")
         _import_rows(connection, remaining, now=now)
+        totals.keep_missing(connection)
         if not header["texts"]:
             _let_all_texts_expire(connection, series, now=now)
     return series

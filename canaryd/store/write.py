@@ -27,7 +27,7 @@ from canaryd.records import (
     Sample,
     Verdict,
 )
-from canaryd.store import ledger, schema, texts
+from canaryd.store import ledger, schema, texts, totals
 from canaryd.store.engine import RowRefused, Store
 from canaryd.store.lease import Lease, require_lease
 from canaryd.store.rows import AlreadyClaimed, Invalid, Plan
@@ -149,7 +149,9 @@ def append_validity(store: Store, note: Invalid) -> int:
     """
     with store.write() as connection:
         validity_id = _insert(connection, into=schema.validity, values=asdict(note))
-        ledger.extend(connection, _series_of(connection, note), kind="validity", row_id=validity_id)
+        series, arm, slot_date = _day_of(connection, note)
+        ledger.extend(connection, series, kind="validity", row_id=validity_id)
+        totals.keep_day(connection, series, arm=arm, slot_date=slot_date)
         return validity_id
 
 
@@ -201,6 +203,7 @@ def _claim(
                 run_id = _insert(
                     connection, into=schema.run_start, values=asdict(start) | {"epoch": epoch, "term": lease.term}
                 )
+                totals.forget_day(connection, start.series, arm=start.arm, slot_date=start.slot_date)
                 if end is not None:
                     _close_run(connection, run_id, series=lease.series, end=end)
                 runs.append(Run(run_id, start, end))
@@ -238,14 +241,22 @@ def _open_run(connection: Connection, run_id: int, *, lease: Lease) -> RowMappin
 def _close_run(connection: Connection, run_id: int, *, series: str, end: RunEnd) -> None:
     connection.execute(insert(schema.run_end).values(run_id=run_id, **asdict(end)))
     ledger.extend(connection, series, kind="run", row_id=run_id)
+    # After the ledger, whose lock lets one transaction at a time past: what others stored before is seen.
+    start = schema.run_start.c
+    arm, slot_date = connection.execute(select(start.arm, start.slot_date).where(start.run_id == run_id)).one()
+    totals.keep_day(connection, series, arm=arm, slot_date=slot_date)
 
 
-def _series_of(connection: Connection, note: Invalid) -> str:
+def _day_of(connection: Connection, note: Invalid) -> tuple[str, str, date]:
+    """Return series, arm and slot date that a note concerns."""
     start, sample = schema.run_start, schema.sample
-    query = select(start.c.series).where(start.c.run_id == note.run_id)
-    if note.sample_id is not None:
-        query = select(start.c.series).join(sample).where(sample.c.sample_id == note.sample_id)
-    return str(connection.execute(query).scalar_one())
+    query = select(start.c.series, start.c.arm, start.c.slot_date)
+    if note.sample_id is None:
+        query = query.where(start.c.run_id == note.run_id)
+    else:
+        query = query.join(sample).where(sample.c.sample_id == note.sample_id)
+    series, arm, slot_date = connection.execute(query).one()
+    return series, arm, slot_date
 
 
 def _add_sample(connection: Connection, sample: Sample, *, run: RowMapping | dict[str, Any]) -> int:

@@ -1,0 +1,72 @@
+"""`canaryd config`: what the configuration file says, and whether it can be used."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from canaryd.cli.context import find_config, load_config
+from canaryd.config import Config
+
+
+@click.group()
+def config() -> None:
+    """Show and check the configuration."""
+
+
+@config.command("show")
+@click.pass_obj
+def show_command(config_file: str | None) -> None:
+    """Print every value that is in force, defaults included; no key ever stands in it."""
+    path = find_config(config_file)
+    origin = (
+        "--config" if config_file else "$CANARYD_CONFIG" if os.environ.get("CANARYD_CONFIG") else "the usual places"
+    )
+    click.echo(f"# {path.resolve()} (from {origin})")
+    loaded = load_config(config_file)
+    for name, value in _flat(asdict(loaded)):
+        click.echo(f"{name} = {value}")
+
+
+@config.command("check")
+@click.pass_obj
+def check_command(config_file: str | None) -> None:
+    """Read the configuration, each panel with its lock, each registration and each arm's settings; exit 78 or 69."""
+    from canaryd.runner.project import frozen_panel
+    from canaryd.runner.registering import check_registration
+
+    loaded = load_config(config_file)
+    for series in loaded.series:
+        panel = frozen_panel(series)
+        protocol, warnings = check_registration(series, panel)
+        for warning in warnings:
+            click.echo(f"warning: {warning}", err=True)
+        _build_arms(loaded, panel=panel, name=series.name)
+        click.echo(f"{series.name}: {len(panel.items)} items, {len(series.arms)} arms, registration {protocol.digest}")
+
+
+def _build_arms(loaded: Config, *, panel: Any, name: str) -> None:
+    from canaryd.runner.project import provider_builder
+
+    build = provider_builder(loaded, panel)
+    for arm in loaded.one_series(name).arms:
+        build(arm)
+
+
+def _flat(value: Any, *, name: str = "") -> list[tuple[str, str]]:
+    if isinstance(value, dict):
+        rows = []
+        for key, inner in value.items():
+            rows += _flat(inner, name=f"{name}.{key}" if name else str(key))
+        return rows
+    if isinstance(value, list | tuple) and any(isinstance(each, dict) or is_dataclass(each) for each in value):
+        rows = []
+        for place, inner in enumerate(value):
+            rows += _flat(inner, name=f"{name}[{place}]")
+        return rows
+    shown = str(value) if isinstance(value, Path) else repr(value)
+    return [(name, shown)] if value is not None else []
