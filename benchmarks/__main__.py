@@ -7,7 +7,7 @@ import platform
 import sys
 from pathlib import Path
 
-from benchmarks import bench_daemon, bench_run, bench_scrape, bench_simulate, bench_status
+from benchmarks import bench_daemon, bench_run, bench_scrape, bench_simulate, bench_status, bench_store
 from benchmarks.figures import Figure
 
 BENCHMARKS = {
@@ -16,6 +16,7 @@ BENCHMARKS = {
     "scrape": bench_scrape,
     "simulate": bench_simulate,
     "daemon": bench_daemon,
+    "store": bench_store,
 }
 RESULTS = Path(__file__).parent / "RESULTS.md"
 HEAD = """\

@@ -42,7 +42,7 @@ class Current:
 
 
 def figures(*, smoke: bool) -> list[Figure]:
-    """Return the time of a scrape on an unchanged snapshot, and on one that is new at every scrape."""
+    """Return the processor time of a scrape on an unchanged snapshot, and on one that is new at every scrape."""
     days, items, series, pairs = (2, 24, 2, 2) if smoke else (20, 24, 10, 200)
     current = Current(snapshot_of(days=days, items=items, series=series))
     with serving(registry_of(current, series=series)) as ours:
@@ -136,7 +136,10 @@ def samples_in(text: str) -> int:
 
 
 def ratio(ours: Scrape, peer: Scrape, *, pairs: int, before: Callable[[], None] = lambda: None) -> float:
-    """Return the median over interleaved pairs of our processor seconds by those of the peer (client and server); `before` goes ahead."""
+    """Return the median over interleaved pairs of our processor seconds, server and client, by the peer's.
+
+    `before` goes ahead of each of ours.
+    """
     ours(), peer()
     ratios = []
     for _ in range(pairs):

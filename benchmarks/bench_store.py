@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -33,6 +34,7 @@ from canaryd.resources import resource
 from canaryd.stats.rule import Reference, decide_window
 from canaryd.store import ledger, texts, totals
 from canaryd.store.engine import Store, open_store
+from canaryd.store.flat import COLUMNS, TEXT_COLUMN, table_rows
 from canaryd.store.rows import PanelFiles, Plan
 from canaryd.store.write import register_series
 
@@ -111,13 +113,14 @@ _INSERT = f"INSERT INTO sample ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * 
 
 
 def _moment(day: int, second: int) -> str:
-    return (datetime(START.year, START.month, START.day, 3, 10) + timedelta(days=day, seconds=second)).isoformat() + "Z"
+    begun = datetime(START.year, START.month, START.day, 3, 10, tzinfo=UTC)
+    return (begun + timedelta(days=day, seconds=second)).replace(tzinfo=None).isoformat()
 
 
 def _add_run(connection: sqlite3.Connection, run_id: int, *, arm: str, day: int) -> None:
     panel_digest, registration = connection.execute("SELECT panel_digest, registration_digest FROM series").fetchone()
     slot = (START + timedelta(days=day)).isoformat()
-    at = _moment(day, 0).replace("Z", ".000000Z")
+    at = f"{_moment(day, 0)}.000000Z"
     connection.execute(
         "INSERT INTO run_start (run_id, series, arm, slot_date, attempt, started_at, due_at, panel_digest, "
         "registration_digest, fingerprint, epoch, term) VALUES (?, 'bench', ?, ?, 1, ?, ?, ?, ?, ?, 1, 1)",
@@ -132,16 +135,14 @@ def _samples(
     for number, item in enumerate(panel.items):
         said = " ".join(rng.choices(WORDS, k=rng.randint(20, 80))) + f". <answer>{rng.randint(0, 9999)}</answer>"
         body = texts.encode(said)
-        asked, ended = (
-            _moment(day, second).replace("Z", f".{rng.randrange(10**6):06}Z") for second in (number, number + 2)
-        )
+        asked, ended = (f"{_moment(day, second)}.{rng.randrange(10**6):06}Z" for second in (number, number + 2))
         passed = rng.random() < 0.7
         tokens = len(said) // 4
         yield (
             (
                 first_id + number, run_id, item.item_id, 0, asked, ended, 1, float(passed), 1, passed, "",
-                f"{item.grader.type}@1", "stop", "large-2027", "reported", f"resp_{rng.getrandbits(96):024x}", 120, tokens,
-                digest(body),
+                f"{item.grader.type}@1", "stop", "large-2027", "reported", f"resp_{rng.getrandbits(96):024x}", 120,
+                tokens, digest(body),
             ),
             (first_id + number, *texts.pack(body)),
         )  # fmt: skip
@@ -149,25 +150,74 @@ def _samples(
 
 @dataclass(frozen=True)
 class Look:
-    """The window part of one day's verdict: the last window of a store, decided against the one before it."""
+    """The last window of a store, as a day's verdict looks at it."""
 
-    connection: Connection
+    evidence: Evidence
+    index: int
+
+    @classmethod
+    def at(cls, connection: Connection) -> Look:
+        """Return the look at the last window of the series."""
+        subject = load_subjects(connection, "bench")[-1]
+        last = date.fromisoformat(str(connection.exec_driver_sql("SELECT max(slot_date) FROM run_start").scalar()))
+        after = datetime(last.year, last.month, last.day, tzinfo=UTC) + timedelta(days=1)
+        return cls(Evidence(connection, subject), subject.grid.last_ended(after))
+
+    def window(self) -> object:
+        """Return what the window holds: of every item and arm the days' sums, and what became of the samples."""
+        return self.evidence.window(self.index)
 
     def decide(self) -> object:
-        """Return the decision."""
-        subject = load_subjects(self.connection, "bench")[-1]
-        days = self.connection.exec_driver_sql("SELECT max(slot_date) FROM run_start").scalar()
-        after = datetime.fromisoformat(str(days)).replace(tzinfo=UTC) + timedelta(days=1)
-        index = subject.grid.last_ended(after)
-        evidence = Evidence(self.connection, subject)
-        reference = Reference(evidence.window(0), subject.panel, subject.prereg.rule)
-        return decide_window(evidence.window(index), evidence.window(index - 1), against=reference)
+        """Return the whole decision: baseline, window, and the window before it."""
+        subject = self.evidence.subject
+        reference = Reference(self.evidence.window(0), subject.panel, subject.prereg.rule)
+        return decide_window(self.evidence.window(self.index), self.evidence.window(self.index - 1), against=reference)
 
 
 def load_all(path: Path) -> pd.DataFrame:
-    """Return the mean score by arm, item and day, from all samples: the obvious way."""
+    """Return the mean score by arm, item and day, from all samples that count: the obvious way."""
     with closing(sqlite3.connect(path)) as connection:
         frame = pd.read_sql_query(
-            "SELECT arm, slot_date, item_id, score, output_tokens FROM sample JOIN run_start USING (run_id)", connection
+            "SELECT arm, slot_date, item_id, score, sentinel, invalid_reason FROM v_effective_sample "
+            "WHERE series = 'bench'",
+            connection,
         )
-    return frame.groupby(["arm", "item_id", "slot_date"])[["score", "output_tokens"]].mean()
+    valid = frame[(frame["sentinel"] == 0) & frame["invalid_reason"].isna()]
+    return valid.groupby(["arm", "item_id", "slot_date"])["score"].mean()
+
+
+def bytes_as_json_lines(connection: Connection) -> int:
+    """Return the bytes of the flat table with its texts, as one JSON object a line."""
+    names = (*COLUMNS, TEXT_COLUMN)
+    rows = table_rows(connection, "bench", with_texts=True)
+    return sum(len(json.dumps(dict(zip(names, row, strict=True)), default=str)) + 1 for row in rows)
+
+
+def figures(*, smoke: bool) -> list[Figure]:
+    """Return size, cost against the obvious way and growth, of five years of two arms (smoke: of 60 days)."""
+    size, first = (Size(60, 24, 1), 45) if smoke else (Size(5 * 365, 120, 11), 365)
+    with tempfile.TemporaryDirectory() as name:
+        young, old = Path(name) / "young.db", Path(name) / "old.db"
+        with open_store(f"sqlite:///{old}", create=True) as store:
+            panel = registered(store, items=size.items)
+        fill(old, panel=panel, days=range(first))
+        shutil.copyfile(old, young)
+        fill(old, panel=panel, days=range(first, size.days))
+        with (
+            open_store(f"sqlite:///{young}") as young_store,
+            open_store(f"sqlite:///{old}") as old_store,
+            young_store.read() as early,
+            old_store.read() as late,
+        ):
+            bytes_a_byte = young.stat().st_size / bytes_as_json_lines(early)
+            before, after = Look.at(early), Look.at(late)
+            cost = paired_ratio(lambda: load_all(old), after.window, pairs=size.pairs)
+            whole = paired_ratio(lambda: load_all(old), after.decide, pairs=size.pairs)
+            growth = paired_ratio(after.window, before.window, pairs=5 * size.pairs)
+    window = "the window part of one more day's verdict"
+    return [
+        at_most("the store", "JSON lines of the same samples", size=str(size), ratio=bytes_a_byte, goal=1),
+        at_least("all samples in pandas, grouped", window, size=str(size), ratio=cost, goal=100),
+        at_least("all samples in pandas, grouped", "the whole decision", size=str(size), ratio=whole, goal=20),
+        at_most(window, f"the same after {first} days", size=str(size), ratio=growth, goal=1.1),
+    ]

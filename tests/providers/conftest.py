@@ -83,10 +83,14 @@ class Received:
 
 
 class Loopback:
-    """A threaded HTTP server on 127.0.0.1; `script` says what comes next, `received` what arrived."""
+    """A threaded HTTP server on 127.0.0.1; `received` is what arrived.
 
-    def __init__(self) -> None:
+    `script` says what comes next; `choose`, where it is given, answers by what was asked.
+    """
+
+    def __init__(self, choose: Callable[[Received], Scripted] | None = None) -> None:
         self.received: list[Received] = []
+        self._choose = choose or self._next
         self._scripted: list[Scripted] = []
         self._closing = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -110,7 +114,7 @@ class Loopback:
         self._thread.join()
         self._server.server_close()
 
-    def _next(self) -> Scripted:
+    def _next(self, _: Received) -> Scripted:
         return self._scripted.pop(0) if len(self._scripted) > 1 else self._scripted[0]
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
@@ -125,8 +129,9 @@ class Loopback:
             def do_POST(self) -> None:
                 raw = self.rfile.read(int(self.headers.get("content-length", 0)))
                 headers = {name.lower(): value for name, value in self.headers.items()}
-                loopback.received.append(Received(self.command, self.path, headers, json.loads(raw) if raw else None))
-                self._play(loopback._next())
+                arrived = Received(self.command, self.path, headers, json.loads(raw) if raw else None)
+                loopback.received.append(arrived)
+                self._play(loopback._choose(arrived))
 
             do_GET = do_POST
 
