@@ -19,7 +19,8 @@ def problems(connection: Connection) -> Iterator[str]:
         yield from (line for line in found if line != "ok")
         for row in connection.execute(text("PRAGMA foreign_key_check")):
             yield f"a row of table {row[0]} names a row of {row[2]} that is not there"
-        triggers = "SELECT tbl_name FROM sqlite_master WHERE type = 'trigger'"
+        # One against UPDATE and one against DELETE.
+        triggers = "SELECT tbl_name FROM sqlite_master WHERE type = 'trigger' GROUP BY tbl_name HAVING count(*) = 2"
     else:
         unvalidated = "SELECT conname FROM pg_constraint WHERE NOT convalidated"
         yield from (f"the constraint {name} was never checked" for name in connection.scalars(text(unvalidated)))
@@ -27,4 +28,4 @@ def problems(connection: Connection) -> Iterator[str]:
     guarded = set(connection.scalars(text(triggers)))
     for table in schema.APPEND_ONLY:
         if table.name not in guarded:
-            yield f"table {table.name} has lost the trigger that keeps its rows; somebody removed it"
+            yield f"table {table.name} has lost a trigger that keeps its rows; somebody removed it"

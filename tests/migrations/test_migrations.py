@@ -18,9 +18,10 @@ from sqlalchemy import Connection, create_engine, inspect, text
 from canaryd.errors import StoreUnavailable
 from canaryd.records import Alarm, RunEnd
 from canaryd.store import schema
-from canaryd.store.engine import Store, open_store, parse_url
+from canaryd.store.check import problems
+from canaryd.store.engine import Store, open_store, parse_url, revision
 from canaryd.store.ledger import first_difference, head
-from canaryd.store.migrate import alembic_config, downgrade, migrations_dir, upgrade
+from canaryd.store.migrate import alembic_config, downgrade, migrations_dir, rehearse, upgrade
 from canaryd.store.rows import Invalid
 from canaryd.store.write import append_alarm, append_samples, append_validity, end_run
 
@@ -227,3 +228,37 @@ def test_scripts_are_found_beside_the_package_and_in_it(tmp_path: Path, monkeypa
     (tmp_path / "canaryd" / "data" / "migrations").mkdir(parents=True)
     monkeypatch.setattr("canaryd.store.migrate.files", lambda name: tmp_path / name)
     assert migrations_dir() == tmp_path / "canaryd" / "data" / "migrations"
+
+
+def test_a_rehearsed_upgrade_changes_nothing(empty_store_url: str, study: Any) -> None:
+    assert rehearse(empty_store_url) == schema.REVISIONS
+    assert revision(parse_url(empty_store_url)) is None
+    with open_store(empty_store_url, create=True) as store:
+        fill(store, study)
+    assert rehearse(empty_store_url) == ()
+    downgrade(empty_store_url, to=schema.REVISIONS[1])
+    before = counts(empty_store_url)
+    assert rehearse(empty_store_url) == schema.REVISIONS[2:]
+    assert counts(empty_store_url) == before
+    assert revision(parse_url(empty_store_url)) == schema.REVISIONS[1]
+
+
+def test_an_upgraded_store_has_the_totals_of_its_days(empty_store_url: str, study: Any) -> None:
+    with open_store(empty_store_url, create=True) as store:
+        fill(store, study)
+    kept = counts(empty_store_url)["day_total"]
+    assert kept > 0
+    downgrade(empty_store_url, to="0006")
+    upgrade(empty_store_url)
+    assert counts(empty_store_url)["day_total"] == kept
+
+
+def test_a_lost_trigger_is_told(empty_store_url: str) -> None:
+    with open_store(empty_store_url, create=True) as store, store.read() as connection:
+        assert list(problems(connection)) == []
+    with connected(empty_store_url) as connection:
+        if connection.dialect.name == "sqlite":
+            connection.execute(text("DROP TRIGGER sample_no_delete"))
+        else:
+            connection.execute(text("DROP TRIGGER sample_append_only ON sample"))
+        assert [each.split(" has ")[0] for each in problems(connection)] == ["table sample"]
