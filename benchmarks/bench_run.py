@@ -121,17 +121,18 @@ def spending(*, smoke: bool) -> list[Figure]:
                 if isinstance(peer, Path):
                     theirs.append(spent([peer, HERE / "inspect_run.py", folder, base_url], cwd=folder))
         project.require_all_passed(days=pairs)
-    return [_figure(what, ours, theirs=theirs, missing=str(peer)) for what in RATIOS]
-
-
-def _figure(what: str, ours: Sequence[Spent], *, theirs: Sequence[Spent], missing: str) -> Figure:
-    key, goal = RATIOS[what]
     against = "inspect_ai, the same prompts and server"
-    if not theirs:
-        return not_measured(what, against, why=missing, goal=goal)
-    ratio = statistics.median(getattr(a, key) / getattr(b, key) for a, b in zip(ours, theirs, strict=True))
-    size = f"240 prompts, 0 ms, one provider, no window due; {len(ours)} pairs"
-    return at_most(what, against, size=size, ratio=ratio, goal=goal)
+    if isinstance(peer, str):
+        return [not_measured(what, against, why=peer, goal=goal) for what, (_, goal) in RATIOS.items()]
+    size = f"{items} prompts, 0 ms, one provider, a day of the baseline; {pairs} pairs"
+    return [
+        at_most(what, against, size=size, ratio=_median_ratio(key, ours, theirs=theirs), goal=goal)
+        for what, (key, goal) in RATIOS.items()
+    ]
+
+
+def _median_ratio(key: str, ours: Sequence[Spent], *, theirs: Sequence[Spent]) -> float:
+    return statistics.median(getattr(a, key) / getattr(b, key) for a, b in zip(ours, theirs, strict=True))
 
 
 def write_inspect_task(folder: Path, panel: Panel) -> None:

@@ -1,7 +1,7 @@
 """A model server in a process of its own on 127.0.0.1, as cheap as one can be: `ANSWERS.json LATENCY_S`.
 
-It speaks the Chat Completions format and gives the answer to each prompt in the file after the latency; any other prompt
-it answers with ok.
+It speaks the Chat Completions format and gives the answer to each prompt in the file after the latency; to any other
+prompt the answer is ok.
 """
 
 from __future__ import annotations

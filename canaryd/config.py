@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import urlsplit
 
-from canaryd.errors import ConfigError
+from canaryd.errors import ConfigError, UsageError
 from canaryd.records import Arm, JsonValue, Role
 from canaryd.tables import Table, parse_table
 
@@ -28,12 +29,13 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Bounds of the retries of one call; waits in seconds."""
+    """Bounds of the retries of one call, and of a whole run: after `longest_run_s` no further request starts."""
 
     calls: int = 4
     first_wait_s: float = 2.0
     longest_wait_s: float = 60.0
     total_wait_s: float = 300.0
+    longest_run_s: float = 21600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +109,17 @@ class Config:
         """Return the series of that name, or the only one.
 
         Raises:
-            ConfigError: there is no such series, or several and no name was given.
+            UsageError: there is no such series, or several and no name was given.
         """
         names = ", ".join(series.name for series in self.series)
         if name is None and len(self.series) == 1:
             return self.series[0]
         if name is None:
-            raise ConfigError(f"{self.path}: there are several series ({names}); say which with --series NAME")
+            raise UsageError(f"{self.path}: there are several series ({names}); say which with --series NAME")
         for series in self.series:
             if series.name == name:
                 return series
-        raise ConfigError(f"{self.path}: there is no series {name!r}; there is {names}")
+        raise UsageError(f"{self.path}: there is no series {name!r}; there is {names}")
 
 
 def parse(text: str, *, path: Path) -> Config:
@@ -160,6 +162,8 @@ def parse(text: str, *, path: Path) -> Config:
 def _store_url(url: str, table: Table, *, folder: Path) -> str:
     if url.startswith("sqlite:///"):
         name = url.removeprefix("sqlite:///")
+        if not name or "?" in name:
+            table.refuse("url", f"is {url!r}, but must be sqlite:///FILE, without options")
         return f"sqlite:///{folder / name}"
     if not url.startswith(("postgresql://", "postgresql+psycopg://")):
         table.refuse("url", f"is {url!r}, but must begin with sqlite:/// or postgresql://")
@@ -191,6 +195,7 @@ def _retry(table: Table) -> Retry:
         first_wait_s=table.take("first_wait_s", float, default=2.0, check=_between(0, 600)),
         longest_wait_s=table.take("longest_wait_s", float, default=60.0, check=_between(0, 3600)),
         total_wait_s=table.take("total_wait_s", float, default=300.0, check=_between(0, 7200)),
+        longest_run_s=table.take("longest_run_s", float, default=21600.0, check=_between(1, 86400)),
     )
     table.done()
     return retry
@@ -270,10 +275,10 @@ def _arm(table: Table) -> Arm:
         role=cast("Role", role),
         provider=table.take("provider", str),
         model=table.take("model", str, check=lambda text: None if text else "a model must be named"),
-        base_url=table.optional("base_url", str, check=_url),
+        base_url=_base_url(table),
         credential=table.optional("credential", str, check=_name),
         params=_params(table.table("params")),
-        options=_scalars(table.table("options").rest()),
+        options=_json_values(table.table("options")),
         timeout_s=table.take("timeout_s", float, default=60.0, check=_between(0.1, 3600)),
         concurrency=table.take("concurrency", int, default=4, check=_between(1, 256)),
         requests_per_minute=table.optional("requests_per_minute", float, check=_between(0.1, 1e6)),
@@ -285,15 +290,27 @@ def _arm(table: Table) -> Arm:
 
 
 def _params(table: Table) -> dict[str, JsonValue]:
-    values: dict[str, Any] = table.rest()
+    values = _json_values(table)
     for key in values:
         if key not in PARAMS:
             table.refuse(key, f"is unknown; allowed request parameters: {', '.join(PARAMS)}")
-    return _scalars(values)
+    return values
 
 
-def _scalars(values: dict[str, Any]) -> dict[str, JsonValue]:
+def _json_values(table: Table) -> dict[str, JsonValue]:
+    values = table.rest()
+    for key, value in values.items():
+        if not _is_json(value):
+            table.refuse(key, f"is {value}, which no JSON request can hold; write a text, a number, true or false")
     return {key: cast("JsonValue", value) for key, value in values.items()}
+
+
+def _is_json(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(_is_json(inner) for inner in value.values())
+    if isinstance(value, list):
+        return all(_is_json(inner) for inner in value)
+    return isinstance(value, str | bool) or (isinstance(value, int | float) and abs(value) <= 2**53)
 
 
 def _refuse_literal_keys(root: Table, text: str) -> None:
@@ -332,7 +349,20 @@ def _day(value: date) -> str | None:
     return "must be a date without a time" if isinstance(value, datetime) else None
 
 
-def _url(value: str) -> str | None:
-    if not re.match(r"https?://[^/\s]+", value):
-        return "must begin with http:// or https://"
-    return "must hold no user or password" if "@" in value.split("/", 3)[2] else None
+def _base_url(table: Table) -> str | None:
+    url = table.optional("base_url", str)
+    if url is None:
+        return None
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or parts.username or parts.password or parts.query or parts.fragment:
+        # The value is not repeated: a user, a password or a query may be a key.
+        table.refuse(
+            "base_url",
+            "must be http:// or https://, a host, and at most a port and a path; a user, a password or a query in it "
+            "is refused, give the key as a credential",
+        )
+    return url

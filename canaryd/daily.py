@@ -21,6 +21,7 @@ from canaryd.runner.happened import record_happened
 from canaryd.runner.preflight import Preflight, preflight
 from canaryd.runner.project import LEASE_POLICY, held
 from canaryd.runner.record import Recorder
+from canaryd.runner.reports import ask_again, reports_of
 from canaryd.runner.slot import Slot, slot_of
 from canaryd.store import harness, observed, read, samples, write
 from canaryd.store.engine import open_store
@@ -175,8 +176,10 @@ def claim(day: Day, checked: Preflight, *, lanes: Mapping[str, Lane]) -> tuple[R
     slot, books = day.slot, day.books
     if not lanes:
         return ()
+    at = books.clock.now()
     starts = [
-        next_start(books, arm, slot_date=slot.slot_date, fingerprint=checked.fingerprints[arm].digest) for arm in lanes
+        next_start(books, arm, slot_date=slot.slot_date, fingerprint=checked.fingerprints[arm].digest, at=at)
+        for arm in lanes
     ]
     claimed = write.claim_slot(slot.store, starts, lease=books.lease, epoch=slot.epoch.number)
     if isinstance(claimed, AlreadyClaimed):
@@ -196,13 +199,18 @@ def claim(day: Day, checked: Preflight, *, lanes: Mapping[str, Lane]) -> tuple[R
 
 
 async def ask_all(day: Day, asks: Sequence[Ask], *, lanes: Mapping[str, Lane]) -> None:
-    """Ask everything that is owed; each answer is graded and stored as it lands."""
+    """Ask everything that is owed; each answer is graded and stored as it lands.
+
+    An application that reports its configuration is asked once more at the end.
+    """
     slot = day.slot
     grading = Grading({item.item_id: item for item in slot.panel.items}, slot.backend, rng=random.SystemRandom())
     recorder = Recorder(lambda rows: _append(day.books, rows))
     try:
         execution = Execution(lanes, grading.grade, recorder, slot.retry, slot.clock, seen=lambda id_: _seen(slot, id_))
         await execute(asks, execution)
+        if day.canary:
+            await ask_again(slot, lanes)
     finally:
         recorder.close()
 
@@ -221,7 +229,10 @@ def end_run(day: Day, run: Run, *, lane: Lane) -> Run:
         ended = RunEnd(books.clock.now(), "completed")
         mark_slot(books, slot_runs(books, start.arm, slot_date=start.slot_date))
     harness.keep_usage(books.store, _spending(lane), run_id=run.run_id, lease=books.lease)
-    record_happened(books, lane.arm, slot_date=start.slot_date, run_id=run.run_id, canary=lane.canary)
+    reports = reports_of(lane)
+    record_happened(books, lane, slot_date=start.slot_date, run_id=run.run_id, reports=reports)
+    if reports is not None:
+        harness.keep_report(books.store, first=reports.first, last=reports.last, run_id=run.run_id, lease=books.lease)
     write.end_run(books.store, ended, run_id=run.run_id, lease=books.lease)
     return Run(run.run_id, start, ended)
 
@@ -232,7 +243,7 @@ def _spending(lane: Lane) -> harness.Spending:
 
 def _why_incomplete(lane: Lane, *, missing: int) -> str:
     kinds = sorted({result.kind for result in lane.results if isinstance(result, Failure) and result.is_harness})
-    because = "the UTC day ended" if lane.out_of_time else f"failures: {', '.join(kinds)}"
+    because = lane.stopped or f"failures: {', '.join(kinds)}"
     return f"{missing} samples are not measured ({because})"
 
 

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 EXIT_CRASH = 70
 EXIT_INTERRUPTED = 130
+#: Whoever read the output of a pipe has gone: never a verdict, whatever the command found.
+EXIT_PIPE = 141
 
 
 class CanarydError(Exception):

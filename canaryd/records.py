@@ -93,7 +93,8 @@ class Ask:
 class Reply:
     """What came back from a provider; a token count that was not reported is None, never 0.
 
-    `output_tokens` includes reasoning tokens where the provider bills them as output.
+    `output_tokens` includes reasoning tokens where the provider bills them as output. `system_fingerprint` names the
+    backend where a provider tells it; it changes all the time, so it is recorded and nothing follows from it.
     """
 
     text: str
@@ -104,6 +105,7 @@ class Reply:
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
     standing: ResolvedStanding = "not_reported"
+    system_fingerprint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,6 +114,8 @@ def parse_table(text: str, *, source: str) -> Table:
     Raises:
         ConfigError: the text is not TOML; the message has the line.
     """
+    if text.startswith("\ufeff"):
+        raise ConfigError(f"{source}:1: begins with a byte order mark; save the file as UTF-8 without one")
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

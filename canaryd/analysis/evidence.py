@@ -16,6 +16,7 @@ from canaryd.stats.rule import WindowData
 from canaryd.stats.watch_params import Stream
 from canaryd.store import harness, read, samples
 from canaryd.store.notes import notes_by_date
+from canaryd.store.pairing import caught_up_alone
 from canaryd.store.rows import CellValue, Span
 from canaryd.windows import utc_date
 
@@ -29,10 +30,12 @@ class Evidence:
 
     def window(self, index: int) -> WindowData:
         """Return what was measured in a window by every arm that takes part; 0 is the baseline."""
+        tracked = self.span(self.subject.tracked, index)
         return WindowData(
             index=index,
-            tracked=self.period(self.span(self.subject.tracked, index)),
+            tracked=self.period(tracked),
             controls={arm: self.period(self.span(arm, index)) for arm in self.subject.controls},
+            apart={arm: caught_up_alone(self.connection, tracked, partner=arm) for arm in self.subject.controls},
         )
 
     def span(self, arm: str, index: int) -> Span:
@@ -99,4 +102,7 @@ class Evidence:
             return day_table(cells[0], subject.item_ids, min_coverage=coverage)
         if len(cells) < 2:
             return None
-        return difference_table(cells[0], cells[1], shared=subject.item_ids, min_coverage=coverage)
+        both = Span(subject.series.name, subject.tracked, first, last)
+        apart = caught_up_alone(self.connection, both, partner=subject.controls[0])
+        together = [each.without(apart) for each in cells]
+        return difference_table(together[0], together[1], shared=subject.item_ids, min_coverage=coverage)

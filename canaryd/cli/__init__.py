@@ -7,12 +7,13 @@ import importlib
 import keyword
 import os
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 import click
 
 from canaryd import __version__
-from canaryd.errors import EXIT_CRASH, EXIT_INTERRUPTED, CanarydError, UsageError
+from canaryd.errors import EXIT_CRASH, EXIT_INTERRUPTED, EXIT_PIPE, CanarydError, UsageError
 
 #: Every command, the module it lives in and what `canaryd --help` says of it.
 COMMANDS = {
@@ -89,30 +90,71 @@ def main() -> NoReturn:
     """Run the command line and exit with the code of the contract."""
     # Importing makes many objects and no garbage: collecting as often as Python does costs a tenth of a short command.
     gc.set_threshold(50_000, 20, 20)
+    code = _exit_code()
     try:
-        cli.main(prog_name="canaryd", standalone_mode=False)
-    except click.exceptions.Exit as leave:
-        sys.exit(leave.exit_code)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(UsageError.exit_code)
-    except CanarydError as error:
-        _say(str(error))
-        sys.exit(error.exit_code)
-    except (KeyboardInterrupt, click.exceptions.Abort):
-        _say("interrupted; what was stored stays, and the same command goes on from there")
-        sys.exit(EXIT_INTERRUPTED)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-    except Exception as error:
-        from canaryd.cli.crash import write_crash_file
+        sys.stdout.flush()
+    except (OSError, ValueError, AttributeError):
+        # Python would try once more while it ends, and end with a code of its own.
+        os._exit(code)
+    sys.exit(code)
 
-        path = write_crash_file(error)
-        _say(f"internal error ({type(error).__name__}); the details are in {path}; please report them")
-        sys.exit(EXIT_CRASH)
-    sys.exit(0)
+
+def _exit_code() -> int:
+    try:
+        code = _invoke()
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except Exception as error:
+        return _explained(error)
+    except KeyboardInterrupt:
+        return _interrupted()
+    return code
+
+
+def _explained(error: Exception) -> int:
+    """Say in one line what went wrong, and return its exit code; what nobody expected leaves a file."""
+    match error:
+        case CanarydError():
+            _say(str(error))
+            return error.exit_code
+        case click.ClickException():
+            _say(error.format_message())
+            return UsageError.exit_code
+        case click.exceptions.Abort():
+            return _interrupted()
+        case BrokenPipeError():
+            return EXIT_PIPE
+        case OSError():
+            where = f"{error.filename}: " if error.filename else "the output "
+            _say(f"{where}cannot be read or written ({error.strerror}); check the path, its owner and the space left")
+        case _:
+            from canaryd.cli.crash import write_crash_file
+
+            _say(f"internal error ({type(error).__name__}); {write_crash_file(error)}; please report it")
+    return EXIT_CRASH
+
+
+def _interrupted() -> int:
+    _say("interrupted; what was stored stays, and the same command goes on from there")
+    return EXIT_INTERRUPTED
+
+
+def _invoke() -> int:
+    """Run the command and return its code.
+
+    Click's own `main` is left to shell completion: it answers a closed pipe with 1, which is the code of a change.
+    """
+    if "_CANARYD_COMPLETE" in os.environ:
+        cli.main(prog_name="canaryd")
+    try:
+        with cli.make_context("canaryd", sys.argv[1:]) as context:
+            cli.invoke(context)
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    return 0
 
 
 def _say(text: str) -> None:
-    click.echo(f"canaryd: {text}", err=True)
+    """Write one line to standard error, if there is one that can be written to."""
+    with suppress(OSError, ValueError, AttributeError):
+        click.echo(f"canaryd: {text}", err=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -107,7 +106,7 @@ def compare(
         click.echo(json.dumps({**result.to_json(), "files": list(names)}, indent=1))
     else:
         click.echo(text.as_text(result, names=(names[0], names[1])))
-    sys.exit(result.exit_code)
+    click.get_current_context().exit(result.exit_code)
 
 
 def _params(**numbers: Any) -> CompareParams:

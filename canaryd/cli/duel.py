@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,7 +75,7 @@ def run_command(plan: Path) -> None:
     report = build_report(project)
     click.echo(report.headline)
     click.echo(f"record   {project.record}\nnext:    canaryd duel report {plan}")
-    sys.exit(report.exit_code)
+    click.get_current_context().exit(report.exit_code)
 
 
 @duel.command("report")
@@ -96,7 +95,7 @@ def report_command(plan: Path, against: Path | None, as_json: bool, html: Path |
     report = build_report(open_duel(plan), against=open_duel(against) if against else None)
     _write_pages(report, html=html, markdown=markdown)
     _show(report, as_json=as_json)
-    sys.exit(report.exit_code)
+    click.get_current_context().exit(report.exit_code)
 
 
 @duel.command("demo")
@@ -135,7 +134,7 @@ def demo_command(folder: Path, port: int) -> None:
     _write_pages(report, html=page, markdown=folder / "report.md")
     _show(report, as_json=False)
     click.echo(f"\n{calls} judge calls; plan {plan}, record {project.record.name}, page {page}")
-    sys.exit(report.exit_code)
+    click.get_current_context().exit(report.exit_code)
 
 
 def _show(report: DuelReport, *, as_json: bool) -> None:

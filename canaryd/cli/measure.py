@@ -8,6 +8,7 @@ import click
 
 from canaryd.cli.context import load_config
 from canaryd.errors import MeasurementRefused, UsageError
+from canaryd.records import RunEnd
 from canaryd.runner.clock import Clock, FrozenClock, clock_of
 from canaryd.windows import utc_date
 
@@ -37,13 +38,22 @@ def run(config_file: str | None, slot: str, series_name: str | None, no_canary: 
     for verdict in result.verdicts:
         said = " ".join(word for word in (verdict.kind, verdict.direction, verdict.attribution) if word)
         click.echo(f"{chosen.name} window {verdict.window_index}: {said} {', '.join(verdict.reasons)}".rstrip())
-    failed = [each.start.arm for each in result.runs if each.end and each.end.outcome != "completed"]
+    failed = {each.start.arm: each.end for each in result.runs if each.end and each.end.outcome != "completed"}
     if failed:
+        remedies = dict.fromkeys(_remedy(ended) for ended in failed.values())
         raise MeasurementRefused(
-            f"the slot {slot_date} of {chosen.name} is not complete ({', '.join(failed)}); "
-            "run the same command again today to ask what is missing",
+            f"the slot {slot_date} of {chosen.name} is not complete ({', '.join(failed)}); {'; '.join(remedies)}",
             reason="incomplete",
         )
+
+
+def _remedy(ended: RunEnd) -> str:
+    """Return what helps after a run that did not complete."""
+    if ended.outcome == "incomplete":
+        return "run the same command again today to ask what is missing"
+    if ended.reason.startswith("harness_drift"):
+        return "restore what differs, or accept it as a new baseline with `canaryd deviation accept --reason TEXT`"
+    return "`canaryd doctor` says what to do about it; then run the same command again today"
 
 
 def _slot_date(slot: str, clock: Clock) -> date:

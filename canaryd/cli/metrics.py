@@ -24,6 +24,7 @@ def metrics(config_file: str | None, textfile: Path | None) -> None:
     from prometheus_client import CollectorRegistry, generate_latest, write_to_textfile
 
     from canaryd.metrics.collector import SnapshotCollector
+    from canaryd.metrics.money import purse_of
     from canaryd.metrics.snapshot import take_snapshot
     from canaryd.runner.clock import clock_of
     from canaryd.schedule import policy_of
@@ -32,7 +33,9 @@ def metrics(config_file: str | None, textfile: Path | None) -> None:
     config = load_config(config_file)
     names = [series.name for series in config.series]
     with open_store(config.store_url) as store:
-        snapshot = take_snapshot(store, names, policy=policy_of(config), now=clock_of(config).now())
+        snapshot = take_snapshot(
+            store, names, policy=policy_of(config), now=clock_of(config).now(), purse=purse_of(config)
+        )
     registry = CollectorRegistry()
     registry.register(SnapshotCollector(lambda: snapshot))
     if textfile is None:

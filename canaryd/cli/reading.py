@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import click
 
@@ -40,4 +39,4 @@ def check(config_file: str | None, as_json: bool, series_name: str | None) -> No
     else:
         for series in checked.series:
             click.echo(series.sentence)
-    sys.exit(checked.exit_code)
+    click.get_current_context().exit(checked.exit_code)

@@ -27,7 +27,7 @@ def register(config_file: str | None, series_name: str | None, start: str) -> No
     from canaryd.runner.project import frozen_panel
     from canaryd.runner.registering import register as store_registration
     from canaryd.store.engine import open_store
-    from canaryd.studies.registration_text import Subject, write_document
+    from canaryd.studies.registration_text import Subject, keep_registration, write_document
 
     config = load_config(config_file)
     chosen, clock = config.one_series(series_name), clock_of(config)
@@ -36,7 +36,8 @@ def register(config_file: str | None, series_name: str | None, start: str) -> No
     with open_store(config.store_url, create=True) as store:
         registered = store_registration(chosen, panel, store=store, now=clock.now(), start_date=start_date)
         subject = Subject(chosen, panel, registered.prereg, start_date, registered.simulation)
-        path, document = write_document(subject, store=store, now=clock.now())
+        document = keep_registration(subject, store=store, now=clock.now())
+    path = write_document(subject, document)
     for warning in registered.warnings:
         click.echo(f"warning: {warning}", err=True)
     rule = registered.prereg.rule
@@ -71,6 +72,8 @@ def _start_date(start: str, *, today: date) -> date:
         chosen = date.fromisoformat(start)
     except ValueError:
         raise UsageError(f"--start is {start!r}, but must be today, tomorrow or a date such as {today}") from None
+    if chosen > today + timedelta(days=366):
+        raise UsageError(f"--start is {chosen}, more than a year ahead; register when the series is about to begin")
     if chosen < today:
         raise UsageError(
             f"--start is {chosen}, which is past: a rule is registered before the first day (today is {today})"

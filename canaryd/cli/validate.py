@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -64,7 +63,7 @@ def report_command(config_file: str | None, series_name: str | None, as_json: bo
         report = validation_of(lab).to_json()
     click.echo(json.dumps(report, indent=1) if as_json else validation_text(report))
     passed = report["passed"]
-    sys.exit(2 if passed is None else int(not passed))
+    click.get_current_context().exit(2 if passed is None else int(not passed))
 
 
 @contextmanager

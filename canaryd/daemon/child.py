@@ -1,4 +1,4 @@
-"""The child process: one slot measured, or what is due decided; heavy imports and crashes stay in here.
+"""The child process: a slot measured, windows decided or replies regraded; heavy imports and crashes stay in here.
 
 It reads its order from stdin and dies when stdin ends, reports signs of life on stdout, and logs on stderr. What it
 measures reaches its parent through the store alone.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import sys
 import threading
@@ -68,6 +69,8 @@ def obey(order: Order, *, config: Config, series: SeriesConfig) -> int:
 
     log = structlog.get_logger("canaryd.child").bind(series=order.series)
     try:
+        if order.work == "regrade":
+            return _regrade(config, order.series)
         if order.work == "decide":
             verdicts = decide_due(config, order.series)
         else:
@@ -91,6 +94,22 @@ def obey(order: Order, *, config: Config, series: SeriesConfig) -> int:
             attribution=verdict.attribution,
             reasons=list(verdict.reasons),
         )
+    return 0
+
+
+def _regrade(config: Config, series: str) -> int:
+    """Grade the stored replies of a series again; what differs is in the store, and in the metrics from there."""
+    from canaryd import sandbox
+    from canaryd.regrade.replies import Bench, regrade
+    from canaryd.runner.clock import clock_of
+    from canaryd.store.engine import open_store
+
+    bench = Bench(sandbox.default(), random.SystemRandom())
+    with open_store(config.store_url) as store:
+        done = regrade(store, series, since=None, now=clock_of(config).now(), bench=bench)
+    log = structlog.get_logger("canaryd.child").bind(series=series)
+    say = log.warning if done.differences else log.info
+    say("regraded", replies=done.replies, differing=len(done.differences), ungraded=done.ungraded)
     return 0
 
 

@@ -11,6 +11,7 @@ import structlog
 
 from canaryd.config import Config, SeriesConfig
 from canaryd.daemon.progress import progress
+from canaryd.daemon.regrading import Regrading
 from canaryd.daemon.worker import Order, Worker
 from canaryd.errors import CanarydError, Locked
 from canaryd.runner.clock import Clock
@@ -26,7 +27,7 @@ from canaryd.windows import utc_date
 
 #: A child may be silent for as long as one call may take, and this much longer.
 SILENCE_MARGIN_S = 120.0
-Work = Literal["measure", "decide"]
+Work = Literal["measure", "decide", "regrade"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ class Desk:
         self.blocked: str | None = None
         self._lease: Lease | None = None
         self._start_worker = start_worker
+        self._regrading = Regrading(series.name, start_worker)
         self._not_before: datetime | None = None
         self._decided_on: date | None = None
         self._closed_before: date | None = None
@@ -78,6 +80,7 @@ class Desk:
             StoreUnavailable: the store failed; the next tick tries again.
         """
         now = clock.now()
+        self.changed |= self._regrading.has_ended()
         if self.worker is not None and not self._reap(self.worker, now + policy_of(loaded.config).back_off):
             self.state = self._progress(store)
             return
@@ -129,6 +132,8 @@ class Desk:
             self._say(f"slot {decision.slot_date} is not measured: {decision.reason}")
         else:
             self._say(f"idle, next run {self.next_at:%Y-%m-%d %H:%MZ}")
+            order = loaded.order("regrade", series=self.name, slot_date=today)
+            self._regrading.begin_if_owed(store, series, now=now, order=order)
 
     def _owed(
         self, store: Store, series: Series, *, now: datetime, policy: SlotPolicy
@@ -192,6 +197,7 @@ class Desk:
 
     def give_up(self, store: Store | None, *, now: datetime) -> None:
         """Let go of the series, so that another daemon may take it over at once."""
+        self._regrading.stop()
         if store is not None and self._lease is not None:
             try:
                 release_lease(store, self._lease, now=now)

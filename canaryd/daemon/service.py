@@ -19,6 +19,7 @@ from canaryd.daemon.worker import Order, Worker
 from canaryd.errors import CanarydError, StoreUnavailable
 from canaryd.hashing import digest
 from canaryd.metrics.collector import ProcessMetrics
+from canaryd.metrics.money import purse_of
 from canaryd.metrics.snapshot import take_snapshot
 from canaryd.metrics.values import Snapshot, with_blocked
 from canaryd.runner.clock import Clock, clock_of
@@ -162,7 +163,9 @@ class Service:
         if not self._is_current():
             raise StoreUnavailable(f"store {store.name} has another schema than this canaryd; restart the daemon")
         names = [series.name for series in config.series]
-        self._taken = take_snapshot(store, names, policy=policy_of(config), now=self._clock.now())
+        self._taken = take_snapshot(
+            store, names, policy=policy_of(config), now=self._clock.now(), purse=purse_of(config)
+        )
         for desk in self._desks.values():
             desk.changed = False
 

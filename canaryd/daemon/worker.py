@@ -22,7 +22,7 @@ _PARENTS_OWN = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 class Order:
     """What a child is to do, with the configuration as its parent loaded it, not as the file reads now."""
 
-    work: Literal["measure", "decide"]
+    work: Literal["measure", "decide", "regrade"]
     series: str
     slot_date: str
     config_path: str

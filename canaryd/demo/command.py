@@ -6,9 +6,11 @@ import dataclasses
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from canaryd.config import Config
 from canaryd.demo.plan import FULL, QUICK, DemoPlan
+from canaryd.errors import EXIT_INTERRUPTED, UsageError
 from canaryd.status import Status, as_text, check_status, read_status
 
 
@@ -24,20 +26,37 @@ from canaryd.status import Status, as_text, check_status, read_status
 @click.option(
     "--port", type=click.IntRange(1024, 65535), default=FULL.port, show_default=True, help="Of the model server."
 )
-@click.option("--resume", is_flag=True, help="Go on with the play in --dir, with the same options.")
+@click.option("--resume", is_flag=True, help="Go on with the play in --dir, as it was begun.")
 def demo(folder: Path | None, no_drop: bool, quick: bool, seed: int, port: int, resume: bool) -> None:
     """Play 60 days of a tracked and a control model on a loopback server; on day 31 the tracked one gets worse.
 
     Nothing is stubbed but the models and the calendar: the official SDK asks over HTTP, the graders grade, the store
     keeps every answer, and the registered rule decides.
     """
-    from canaryd.demo.play import open_project, play, write_project
+    from canaryd.demo.play import open_project, stored_plan, write_project
 
-    plan = dataclasses.replace(QUICK if quick else FULL, seed=seed, port=port)
+    chosen = dataclasses.replace(QUICK if quick else FULL, seed=seed, port=port)
     if no_drop:
-        plan = dataclasses.replace(plan, drop=0.0, token_factor=1.0)
-    config = open_project(_existing(folder)) if resume else write_project(plan, folder or _free_folder(Path.cwd()))
+        chosen = dataclasses.replace(chosen, drop=0.0, token_factor=1.0)
+    if resume:
+        plan = stored_plan(_existing(folder))
+        _require_same(plan, chosen)
+        config = open_project(_existing(folder))
+    else:
+        plan, config = chosen, write_project(chosen, folder or _free_folder(Path.cwd()))
     click.echo(_introduction(plan, config))
+    try:
+        _play(plan, config)
+    except KeyboardInterrupt:
+        again = f"canaryd demo --resume --dir {config.path.parent}"
+        click.echo(f"\ninterrupted; what was stored stays, go on with: {again}", err=True)
+        click.get_current_context().exit(EXIT_INTERRUPTED)
+    _conclude(config, read_status(config))
+
+
+def _play(plan: DemoPlan, config: Config) -> None:
+    from canaryd.demo.play import play
+
     with click.progressbar(length=plan.days, label="days", show_pos=True) as bar:
 
         def on_day(day: int) -> None:
@@ -46,12 +65,24 @@ def demo(folder: Path | None, no_drop: bool, quick: bool, seed: int, port: int, 
                 click.echo(f"\n\nstatus after day {day}:\n\n{as_text(read_status(config))}\n")
 
         play(plan, config, on_day=on_day)
-    _conclude(config, read_status(config))
+
+
+def _require_same(plan: DemoPlan, chosen: DemoPlan) -> None:
+    """Refuse options, given beside --resume, that contradict the play that is to go on."""
+    context = click.get_current_context()
+    given = [
+        name
+        for name in ("quick", "no_drop", "seed", "port")
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT
+    ]
+    if given and plan != chosen:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise UsageError(f"{options}: the play to go on with was begun otherwise; leave them out beside --resume")
 
 
 def _existing(folder: Path | None) -> Path:
     if folder is None:
-        raise click.UsageError("--resume needs --dir, the folder of the play that was cut off")
+        raise UsageError("--resume needs --dir, the folder of the play that was cut off")
     return folder
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
@@ -21,6 +23,7 @@ from canaryd.store import read
 from canaryd.store.engine import open_store
 
 DUE_MINUTE = 190
+PLAN_FILE = "demo-plan.json"
 #: Families whose right answer is the target itself, so that the simulated models can give it.
 FAMILIES = ("arith", "modular", "bases", "calendar", "fidelity", "tracing")
 
@@ -42,8 +45,21 @@ def write_project(plan: DemoPlan, folder: Path) -> Config:
     (folder / "prereg.toml").write_text(registration_of(plan, resource("prereg.example.toml").read_text()))
     (folder / "demo-api-key.txt").write_text("sk-demo-not-a-secret\n")
     _set_clock(folder, datetime.combine(plan.date_of(1) - timedelta(days=1), time(12), UTC))
+    (folder / PLAN_FILE).write_text(json.dumps(dataclasses.asdict(plan)) + "\n")
     (folder / "config.toml").write_text(configuration_of(plan))
     return open_project(folder)
+
+
+def stored_plan(folder: Path) -> DemoPlan:
+    """Return the plan of the play in a folder.
+
+    Raises:
+        UsageError: there is no play of the demo in the folder.
+    """
+    try:
+        return DemoPlan(**json.loads((folder / PLAN_FILE).read_text()))
+    except (OSError, ValueError, TypeError):
+        raise UsageError(f"{folder}: there is no demo to go on with; leave out --resume to begin one") from None
 
 
 def open_project(folder: Path) -> Config:

@@ -128,6 +128,9 @@ input_tokens_changed_timestamp_seconds | series arm | When the same items last t
 next_run_timestamp_seconds | series | When the next slot is due; it stays while that slot is owed.
 schedule_lateness_seconds | series | How late the latest measured slot was first started.
 store_size_bytes | | Size of the store.
+budget_spent_usd | series period | Money that the series spent in the current UTC day or month.
+budget_limit_usd | series period | The most money that the series may spend in a UTC day or month.
+regrade_mismatches | series | Stored replies that the latest regrading graded differently.
 """
 _COUNTERS = """
 alarm_transitions_total | series state | Transitions into an alarm state.
@@ -137,6 +140,7 @@ samples_failed_total | series arm reason | Stored samples that are failures, by 
 tokens_total | series arm kind | Tokens that the stored samples reported.
 resolved_model_changes_total | series arm | Rolls of the reported model.
 slots_missed_total | series | Slots that no process ran.
+cost_usd_total | series arm | Money that the calls of the arm cost since the series began.
 """
 _PROCESS_GAUGES = """
 loaded_config_info | digest | The loaded configuration file; always 1.
@@ -162,14 +166,6 @@ _PROCESS_HISTOGRAMS = """
 provider_request_duration_seconds | series arm | How long a call to the provider took.
 """
 _LATER: tuple[tuple[str, Kind, str], ...] = (
-    (
-        "later: budget",
-        "gauge",
-        """budget_spent_usd | period | Money spent in the current period.
-budget_limit_usd | period | The limit of the period.""",
-    ),
-    ("later: budget", "counter", "cost_usd_total | series arm | Money that the stored samples cost."),
-    ("later: regrade", "gauge", "regrade_mismatches | series | Stored replies that are graded differently today."),
     ("later: code items", "counter", "sandbox_executions_total | | Programs run in the sandbox."),
     ("later: code items", "counter", "sandbox_failures_total | reason | Sandboxes that failed."),
     ("later: code items", "histogram", "sandbox_execution_duration_seconds | | How long a program ran."),

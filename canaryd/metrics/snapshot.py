@@ -14,13 +14,14 @@ from canaryd import __version__
 from canaryd import prereg as registration
 from canaryd.metrics import queries
 from canaryd.metrics.catalogue import BLOCKED_REASONS, FAILURE_REASONS, STATES, TOKEN_KINDS
+from canaryd.metrics.money import Purse, add_money
 from canaryd.metrics.values import Snapshot, Values
 from canaryd.metrics.windows import add_windows, last_day
 from canaryd.prereg import Prereg
 from canaryd.records import Alarm, Run
 from canaryd.schedule import DAY, Owing, SlotPolicy, due_slots, next_due
 from canaryd.stats.watch_state import SentinelState, early_warning_state, sentinel_series_state
-from canaryd.store import ledger, read, sentinels
+from canaryd.store import ledger, read, regrades, sentinels
 from canaryd.store.engine import Store
 from canaryd.store.events import events
 from canaryd.store.rows import Series, StoredArm
@@ -44,8 +45,12 @@ class Known:
         return self.series.name
 
 
-def take_snapshot(store: Store, names: Sequence[str], *, policy: SlotPolicy, now: datetime) -> Snapshot:
+def take_snapshot(
+    store: Store, names: Sequence[str], *, policy: SlotPolicy, now: datetime, purse: Purse | None = None
+) -> Snapshot:
     """Return the values of the named series that are registered; `now` is what the schedule is judged by.
+
+    Without a purse nothing is said of money.
 
     Raises:
         StoreUnavailable: the store cannot be read.
@@ -64,6 +69,9 @@ def take_snapshot(store: Store, names: Sequence[str], *, policy: SlotPolicy, now
             for arm in each.arms:
                 _add_arm(connection, values, known=each, arm=arm)
             _add_events(connection, values, known=each, today=utc_date(now))
+            values.add("regrade_mismatches", regrades.latest_mismatches(connection, each.name), each.name)
+            if purse is not None:
+                add_money(connection, values, series=each.series, arms=each.arms, purse=purse, today=utc_date(now))
             _add_schedule(values, each, policy=policy, now=now)
         _add_totals(connection, values, known=known)
     return Snapshot(values.by_metric, time.time(), time.monotonic() - began_s)

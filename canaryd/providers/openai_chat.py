@@ -100,6 +100,7 @@ def from_response(body: Any, *, model: str, redactor: Redactor) -> Reply:
         output_tokens=output_tokens,
         reasoning_tokens=tokens_at(body, "usage", "completion_tokens_details", "reasoning_tokens"),
         standing=standing_of(model, resolved),
+        system_fingerprint=text_at(body, "system_fingerprint"),
     )
 
 
@@ -118,7 +119,11 @@ def body_of_stream(events: Sequence[Any]) -> Any:
     message: dict[str, Any] = {}
     choice: dict[str, Any] = {"message": message}
     for event in events:
-        body |= {key: value for key in ("id", "model", "usage") if (value := at(event, key)) is not None}
+        body |= {
+            key: value
+            for key in ("id", "model", "usage", "system_fingerprint")
+            if (value := at(event, key)) is not None
+        }
         for key in ("content", "refusal"):
             if piece := text_at(event, "choices", 0, "delta", key):
                 message[key] = message.get(key, "") + piece

@@ -20,7 +20,8 @@ _KEY_PATTERN = re.compile(
     r"|\b(?:bearer|basic)\s+[^\s\"',]{6,}"
     r"|(?<=://)[^/\s@]+(?=@)"
     r"|(?:api[-_ ]?key|token|secret|password|authorization|credential|signature)"
-    r"[\"']?\s*[:=]\s*[\"']?(?:bearer |basic )?[^\s\"',&}]{4,}",
+    # What follows must look like a key, with a digit in it: "invalid_api_key: Incorrect" is a sentence.
+    r"[\"']?\s*[:=]\s*[\"']?(?:bearer |basic )?(?=[^\s\"',&}]*\d)[^\s\"',&}]{4,}",
     re.IGNORECASE,
 )
 

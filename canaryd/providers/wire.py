@@ -238,6 +238,6 @@ def text_at(value: Any, *path: str | int) -> str | None:
 
 
 def tokens_at(value: Any, *path: str | int) -> int | None:
-    """Return the token count at a path, or None where none was reported."""
+    """Return the token count at a path, or None where none was reported, or none that can be one."""
     found = at(value, *path)
-    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
+    return found if isinstance(found, int) and not isinstance(found, bool) and 0 <= found < 2**31 else None

@@ -6,17 +6,20 @@ import asyncio
 import math
 import random
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 
 from canaryd import prereg
 from canaryd.errors import MeasurementRefused, UsageError
 from canaryd.prereg import Prereg
-from canaryd.records import Failure, Grade, Item, Sample
+from canaryd.records import Ask, Failure, Grade, Item, Sample
 from canaryd.runner.execute import Execution, execute
 from canaryd.runner.grading import Grading
 from canaryd.runner.plan import plan_asks
 from canaryd.runner.slot import Slot
+from canaryd.runner.spending import budget_problem
 from canaryd.store import read, sentinels
+from canaryd.store.harness import Spending
 from canaryd.store.sentinels import Burst
 
 
@@ -40,11 +43,22 @@ def take_burst(slot: Slot, *, samples: int) -> tuple[Burst, ...]:
 
     Raises:
         UsageError: the series has begun, has its burst already, or has no sentinel.
-        MeasurementRefused: a sample failed (nothing is stored), or with this burst a sentinel could never move.
+        MeasurementRefused: the budget does not cover the burst (nothing is asked), a sample failed (nothing is stored),
+            or with this burst a sentinel could never move.
     """
     items = [replace(item, replicates=samples) for item in slot.panel.items if item.sentinel]
     _require_fresh(slot, items)
-    kept = asyncio.run(_ask(slot, items))
+    asks = plan_asks(
+        items,
+        arms=[slot.config.tracked.name],
+        series=slot.series.name,
+        slot_date=slot.slot_date,
+        seed=slot.series.seed,
+        system=slot.panel.system,
+    )
+    if problem := budget_problem(slot, asks, canaries=0):
+        raise MeasurementRefused(f"the burst was not taken: {problem}; raise the limit or wait", reason="budget")
+    kept = asyncio.run(_ask(slot, asks, items=items))
     if kept.failures:
         kinds = sorted({failure.kind for failure in kept.failures})
         raise MeasurementRefused(
@@ -62,21 +76,16 @@ def take_burst(slot: Slot, *, samples: int) -> tuple[Burst, ...]:
     return taken
 
 
-async def _ask(slot: Slot, items: list[Item]) -> _InMemory:
+async def _ask(slot: Slot, asks: Sequence[Ask], *, items: list[Item]) -> _InMemory:
     tracked = slot.config.tracked.name
-    asks = plan_asks(
-        items,
-        arms=[tracked],
-        series=slot.series.name,
-        slot_date=slot.slot_date,
-        seed=slot.series.seed,
-        system=slot.panel.system,
-    )
     lanes, kept = slot.lanes([tracked]), _InMemory()
     grading = Grading({item.item_id: item for item in items}, slot.backend, rng=random.SystemRandom())
     try:
         await execute(asks, Execution(lanes, grading.grade, kept, slot.retry, slot.clock))
     finally:
+        spent = lanes[tracked].usage
+        charge = Spending(spent.calls, spent.input_tokens, spent.output_tokens)
+        sentinels.charge_burst(slot.store, slot.series.name, arm=tracked, slot_date=slot.slot_date, spending=charge)
         await lanes[tracked].provider.aclose()
     return kept
 

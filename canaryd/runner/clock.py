@@ -68,7 +68,7 @@ def clock_of(config: Config) -> Clock:
     """Return the machine's clock, or the demo's frozen one where the project has one.
 
     Raises:
-        ConfigError: the demo clock's file holds no aware time.
+        ConfigError: the demo clock's file holds no aware time between the years 2000 and 2200.
     """
     if config.demo_clock is None:
         return SystemClock()
@@ -77,6 +77,6 @@ def clock_of(config: Config) -> Clock:
         moment = datetime.fromisoformat(text)
     except ValueError:
         moment = None
-    if moment is None or moment.tzinfo is None:
+    if moment is None or moment.tzinfo is None or not 2000 <= moment.year <= 2200:
         raise ConfigError(f"{config.demo_clock}: holds {text!r}, not a time such as 2027-03-01T03:10:00+00:00")
     return FrozenClock(moment.astimezone(UTC))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 
 from canaryd import schedule
 from canaryd.records import Run, RunEnd, RunStart
@@ -110,14 +110,16 @@ def slot_runs(books: Books, arm: str, *, slot_date: date) -> list[Run]:
     return [run for run in runs if run.start.arm == arm]
 
 
-def next_start(books: Books, arm: str, *, slot_date: date, fingerprint: str | None = None) -> RunStart:
-    """Return the start of an arm's next attempt at a slot."""
+def next_start(
+    books: Books, arm: str, *, slot_date: date, fingerprint: str | None = None, at: datetime | None = None
+) -> RunStart:
+    """Return the start of an arm's next attempt at a slot, now or at the moment that its whole claim shares."""
     return RunStart(
         series=books.series.name,
         arm=arm,
         slot_date=slot_date,
         attempt=1 + max((run.start.attempt for run in slot_runs(books, arm, slot_date=slot_date)), default=0),
-        started_at=books.clock.now(),
+        started_at=at or books.clock.now(),
         due_at=schedule.due_at(slot_date, books.due_minute),
         panel_digest=books.series.panel_digest,
         registration_digest=books.series.registration_digest,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
@@ -48,7 +49,8 @@ class Usage:
 class Lane:
     """One arm while it is being asked: its provider, its run once it is claimed, what it cost and what stops it.
 
-    `canary` is the grade of the trivial task before the first item, where it was asked.
+    `canary` is the grade of the trivial task before the first item, where it was asked. At `stops_s` of the clock's
+    monotonic seconds no further request starts; `stopped` says why requests were left out, where any were.
     """
 
     arm: Arm
@@ -58,7 +60,8 @@ class Lane:
     results: list[Grade | Failure] = field(default_factory=list)
     canary: Grade | None = None
     config_error: Failure | None = None
-    out_of_time: bool = False
+    stops_s: float = math.inf
+    stopped: str | None = None
     next_start_s: float = 0.0
 
 
@@ -79,12 +82,15 @@ async def execute(asks: Sequence[Ask], execution: Execution) -> None:
     """Ask every ask once, in order, each arm within its own concurrency and rate; results land in the lanes.
 
     The first ask of each arm goes ahead alone: when it shows that the request itself is refused (a wrong key, no such
-    model) that arm ends after this one call. No request starts after 24:00 UTC of its slot.
+    model) that arm ends after this one call. No request starts after 24:00 UTC of its slot, or once the run has lasted
+    retry.longest_run_s.
 
     Raises:
         CanarydError: the store refused a sample; nothing more is asked.
     """
     first = {ask.arm: ask for ask in reversed(asks)}
+    for lane in execution.lanes.values():
+        lane.stops_s = execution.clock.monotonic_s() + execution.retry.longest_run_s
     try:
         await _ask_all(list(first.values()), execution, are_first=True)
         rest = [ask for ask in asks if ask is not first[ask.arm] and not execution.lanes[ask.arm].config_error]
@@ -125,8 +131,8 @@ async def _wait_for_turn(lane: Lane, clock: Clock) -> None:
 
 async def _sample(ask: Ask, execution: Execution, *, is_first: bool) -> None:
     lane, clock = execution.lanes[ask.arm], execution.clock
-    if clock.now() >= _end_of(ask):
-        lane.out_of_time = True
+    if why := _why_stopped(ask, lane, clock=clock):
+        lane.stopped = why
         return
     asked_at = clock.now()
     try:
@@ -174,7 +180,7 @@ async def answered(ask: Ask, lane: Lane, *, retry: Retry, clock: Clock) -> tuple
             spent = Spent(calls, waited_s)
             jitter = jitter_of(ask, calls)
             wait = wait_s(error.kind, retry_after_s=error.retry_after_s, spent=spent, policy=retry, jitter=jitter)
-            if wait is None or clock.now() + timedelta(seconds=wait) >= _end_of(ask):
+            if wait is None or _why_stopped(ask, lane, clock=clock, in_s=wait):
                 return Failure(error.kind, error.detail), calls
             await clock.sleep(wait)
             waited_s += wait
@@ -183,5 +189,9 @@ async def answered(ask: Ask, lane: Lane, *, retry: Retry, clock: Clock) -> tuple
             return reply, calls
 
 
-def _end_of(ask: Ask) -> datetime:
-    return datetime.combine(ask.slot_date, time(), UTC) + timedelta(days=1)
+def _why_stopped(ask: Ask, lane: Lane, *, clock: Clock, in_s: float = 0.0) -> str | None:
+    """Return why no request may start in so many seconds, or None."""
+    end = datetime.combine(ask.slot_date, time(), UTC) + timedelta(days=1)
+    if clock.now() + timedelta(seconds=in_s) >= end:
+        return "the UTC day ended"
+    return "the run lasted retry.longest_run_s" if clock.monotonic_s() + in_s >= lane.stops_s else None

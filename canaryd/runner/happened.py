@@ -9,8 +9,10 @@ from statistics import median
 from sqlalchemy import Connection
 
 from canaryd import prereg, target_config
-from canaryd.records import Arm, Grade, JsonValue
+from canaryd.records import JsonValue
 from canaryd.runner.closing import Books
+from canaryd.runner.execute import Lane
+from canaryd.runner.reports import Reports
 from canaryd.store import harness, observed, read
 from canaryd.store.events import Event, EventKind, add_events
 from canaryd.store.rows import Span
@@ -18,19 +20,21 @@ from canaryd.store.rows import Span
 _MEMORY = timedelta(days=366)
 
 
-def record_happened(books: Books, arm: Arm, *, slot_date: date, run_id: int, canary: Grade | None) -> None:
+def record_happened(books: Books, lane: Lane, *, slot_date: date, run_id: int, reports: Reports | None) -> None:
     """Store the events of an arm's slot, each at most once; raises Locked when the lease is lost."""
+    arm, canary = lane.arm, lane.canary
     with books.store.read() as connection:
         name = books.series.name
         protocol = prereg.parse(read.registration(connection, name), source=f"registration of {name}")
         span = _recent(connection, Span(name, arm.name, slot_date - _MEMORY, slot_date))
         before = harness.target_on(connection, name, arm=arm.name, last=slot_date, before_run=run_id)
+        reported = harness.report_on(connection, name, arm=arm.name, last=slot_date, before_run=run_id)
         found: dict[EventKind, Mapping[str, JsonValue] | None] = {
             "model_roll": model_roll(observed.resolved_models(connection, span), slot_date),
             "input_tokens": input_token_shift(
                 observed.input_tokens(connection, span), slot_date, tolerance=protocol.tokens.min_change
             ),
-            "configuration": _configuration(before, target_config.recorded(arm)),
+            "configuration": _configuration((before, target_config.recorded(arm)), *_reported(reported, reports)),
             "canary_answer": None if canary is None or canary.passed else {"answered": canary.answered},
         }
     at = books.clock.now()
@@ -72,9 +76,18 @@ def input_token_shift(
     return {"items": len(moved), "of": len(ratios), "median_ratio": round(median(moved), 4)} if moved else None
 
 
-def _configuration(before: Mapping[str, JsonValue] | None, now: Mapping[str, JsonValue]) -> dict[str, JsonValue] | None:
-    deltas = target_config.compare(before, now)
-    return {"deltas": [str(delta) for delta in deltas]} if deltas else None
+_Record = Mapping[str, JsonValue] | None
+
+
+def _configuration(*pairs: tuple[_Record, _Record]) -> dict[str, JsonValue] | None:
+    """Return every difference between records that followed one another, or None."""
+    deltas = dict.fromkeys(str(delta) for before, now in pairs for delta in target_config.compare(before, now))
+    return {"deltas": list(deltas)} if deltas else None
+
+
+def _reported(before: _Record, now: Reports | None) -> tuple[tuple[_Record, _Record], ...]:
+    """Return what the application reported in the run before and at first, and at first and at last."""
+    return () if now is None else ((before, now.first), (now.first, now.last))
 
 
 def _recent(connection: Connection, span: Span) -> Span:

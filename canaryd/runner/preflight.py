@@ -12,11 +12,12 @@ from typing import Literal
 from canaryd import graders, sandbox
 from canaryd.errors import MeasurementRefused
 from canaryd.fingerprint import Fingerprint
-from canaryd.records import CONFIG_FAILURES, Ask, Failure, GraderSpec, Item, RunOutcome
+from canaryd.records import CONFIG_FAILURES, Ask, Failure, RunOutcome
 from canaryd.runner.drift import harnesses
 from canaryd.runner.execute import Lane, answered
 from canaryd.runner.grading import needs_sandbox
 from canaryd.runner.harness import arm_fingerprint
+from canaryd.runner.reports import CANARY, canary_ask, is_asked_again
 from canaryd.runner.slot import Slot
 from canaryd.runner.spending import budget_problem
 from canaryd.runner.validity import failure_of
@@ -41,15 +42,6 @@ CURES: Mapping[Check, str] = {
 #: A clock that shows an earlier year than that of this canaryd is wrong.
 BUILD_YEAR = 2026
 _CLOCK_SLACK = timedelta(hours=1)
-
-CANARY = Item(
-    item_id="pre-flight",
-    family=None,
-    cluster="pre-flight",
-    prompt="Reply with <answer>ok</answer> and nothing else.",
-    target="ok",
-    grader=GraderSpec("exact"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +82,13 @@ async def preflight(
     found = Preflight()
     components, no_sandbox = await asyncio.to_thread(sandbox_state, slot)
     found.fingerprints = _fingerprints(slot, lanes, sandbox=components)
+    canaries = sum(1 + is_asked_again(lane) for lane in lanes.values()) if canary else 0
     for name in lanes:
         found.findings += [
             Finding("sandbox", name, no_sandbox),
             _fingerprint_finding(slot, name, now=found.fingerprints[name]),
             Finding("clock", name, clock_problem(slot)),
-            Finding("budget", name, budget_problem(slot, asks, canaries=len(lanes) if canary else 0)),
+            Finding("budget", name, budget_problem(slot, asks, canaries=canaries)),
         ]
     asked = [lane for name, lane in lanes.items() if canary and (thorough or found.problem_of(name) is None)]
     async with asyncio.TaskGroup() as group:
@@ -143,8 +136,7 @@ def clock_problem(slot: Slot) -> str | None:
 async def _canary(slot: Slot, lane: Lane, *, found: Preflight) -> None:
     """Send the trivial task; a reply must arrive, hold something and get through the grader, and need not be right."""
     name = lane.arm.name
-    ask = Ask(slot.series.name, name, slot.slot_date, CANARY.item_id, 0, slot.panel.system, CANARY.prompt)
-    answer, _ = await answered(ask, lane, retry=slot.retry, clock=slot.clock)
+    answer, _ = await answered(canary_ask(slot, name), lane, retry=slot.retry, clock=slot.clock)
     if not isinstance(answer, Failure):
         failure = failure_of(answer, lane.arm)
         if failure is not None and (failure.is_harness or not answer.text.strip()):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from canaryd import graders
 from canaryd.config import Config, SeriesConfig
-from canaryd.errors import UsageError
+from canaryd.errors import ConfigError, MeasurementRefused, UsageError
 from canaryd.files import read_bytes
 from canaryd.hashing import digest
 from canaryd.panel import Panel, load, lock_path
@@ -36,7 +36,10 @@ def frozen_panel(config: SeriesConfig) -> Panel:
         ConfigError: a file is missing or cannot be read as written.
     """
     panel = load(str(config.panel), graders=graders)
-    require_frozen(panel, read_bytes(Path(lock_path(str(config.panel)))))
+    lock = Path(lock_path(str(config.panel)))
+    if not lock.exists():
+        raise ConfigError(f"{lock}: does not exist, so the panel is not frozen; write it with `canaryd panel freeze`")
+    require_frozen(panel, read_bytes(lock))
     return panel
 
 
@@ -44,12 +47,14 @@ def require_as_registered(config: SeriesConfig, panel: Panel, *, store: Store) -
     """Refuse a project whose panel, registration or arms are not those of the stored series.
 
     Raises:
-        MeasurementRefused: panel or registration differ from what was registered.
+        MeasurementRefused: panel, registration, or an arm's model before its first run, are not as registered.
         UsageError: the series is not registered, or its arms are others.
     """
     with store.read() as connection:
         series = read.series(connection, config.name)
-        arms = {(arm.name, arm.role) for arm in read.arms(connection, config.name)}
+        stored = read.arms(connection, config.name)
+        begun = {arm.name for arm in stored if read.latest_run(connection, config.name, arm=arm.name)}
+    arms = {(arm.name, arm.role) for arm in stored}
     require_registered(
         panel,
         digest(read_bytes(config.prereg)),
@@ -63,6 +68,15 @@ def require_as_registered(config: SeriesConfig, panel: Panel, *, store: Store) -
         raise UsageError(
             f"series {config.name!r} was registered with the arms {names}; restore them, or register a new series"
         )
+    # From the first run on the harness fingerprint guards the model; before it only the registration knows.
+    wanted = {arm.name: (arm.provider, arm.model) for arm in config.arms}
+    for arm in stored:
+        if arm.name not in begun and wanted[arm.name] != (arm.provider, arm.model):
+            raise MeasurementRefused(
+                f"arm {arm.name!r} was registered as {arm.provider} {arm.model}, and {config.name!r} would ask "
+                f"{' '.join(wanted[arm.name])}; restore it, or register a new series",
+                reason="registration_mismatch",
+            )
 
 
 @contextmanager

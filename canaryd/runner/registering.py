@@ -42,6 +42,7 @@ def check_registration(config: SeriesConfig, panel: Panel) -> tuple[Prereg, tupl
     from canaryd.stats.reach import PlannedPanel
 
     protocol = registration.parse(read_bytes(config.prereg), source=str(config.prereg))
+    _require_controls(config, protocol)
     measured = panel.measured
     planned = PlannedPanel(
         clusters={item.item_id: item.cluster for item in measured},
@@ -78,6 +79,17 @@ def register(config: SeriesConfig, panel: Panel, *, store: Store, now: datetime,
     )
     write.register_series(store, plan)
     return Registered(protocol, start_date, warnings, simulation, sentinel_false_alarms)
+
+
+def _require_controls(config: SeriesConfig, protocol: Prereg) -> None:
+    """Refuse a positive control of an arm that does not exist, while the registration may still be mended."""
+    names = [arm.name for arm in config.arms]
+    for control in protocol.validation.controls:
+        if control.arm is not None and control.arm not in names:
+            raise ConfigError(
+                f"{config.prereg}: validation.controls names the arm {control.arm!r}, which series {config.name!r} "
+                f"does not have; it has {', '.join(names)}"
+            )
 
 
 def _simulation(config: SeriesConfig, panel: Panel, *, protocol: Prereg) -> JsonValue:

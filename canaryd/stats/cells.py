@@ -128,6 +128,12 @@ class Cells:
         wanted = frozenset(items)
         return Cells(row for row in self._rows if row.item_id in wanted)
 
+    def without(self, left_out: Collection[tuple[str, date]]) -> Cells:
+        """Return the cells but those of the given items and days."""
+        if not left_out:
+            return self
+        return Cells(row for row in self._rows if (row.item_id, row.day) not in left_out)
+
     def plus(self, other: Cells) -> Cells:
         """Return both sets together; where both hold an (item, day), its samples are added up."""
         merged = {(row.item_id, row.day): row for row in self._rows}

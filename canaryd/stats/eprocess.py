@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from canaryd.stats.cells import FloatArray
 from canaryd.stats.watch_params import Direction, EarlyWarningParams
@@ -107,11 +107,13 @@ def _follow(columns: IntArray, params: EarlyWarningParams, *, skipped: int) -> C
     """Return the path without its first `skipped` days, of which only the values that froze by then are needed."""
     (days, series), n0, freeze = columns.shape, params.baseline_days, params.freeze_days
     prior = onset_prior(max(days - n0, 0), params)[:, None]
-    table = _gamma_differences(days, params)
     places = np.empty_like(columns)
     drop, rise = np.ones((2, days - skipped, series))
     onset = np.zeros((days - skipped, series), dtype=np.int64)
     weight_drop, weight_rise = np.zeros((2, len(prior), series))
+    if days <= n0:  # the baseline alone: nothing is weighed yet
+        return CapitalPath(params.direction, drop, rise, onset, weight_drop, weight_rise)
+    table = _gamma_differences(days, params)
     for t, rank in enumerate(columns, start=1):
         places[: t - 1] += places[: t - 1] >= rank
         places[t - 1] = rank
@@ -141,7 +143,8 @@ def _gamma_differences(days: int, params: EarlyWarningParams) -> FloatArray:
     c = np.arange(min(days, params.freeze_days) + 1.0)[:, None, None]
     x = np.maximum(np.arange(days + 1.0)[None, :, None], np.maximum(c, 1.0))
     excess = _tilts(params) - 1.0
-    table: FloatArray = gammaln(x + excess * c) - gammaln(x + excess * np.maximum(c - 1.0, 0.0))
+    before = np.maximum(c - 1.0, 0.0)
+    table: FloatArray = scipy.special.gammaln(x + excess * c) - scipy.special.gammaln(x + excess * before)
     return table
 
 
@@ -158,7 +161,8 @@ def _likelihood_ratios(
     changed = np.arange(1, width + 1)[:, None, None]
     flat = table.reshape(-1, table.shape[-1])
     tilts = _tilts(params)
-    start = changed[:, :, 0] * np.log(tilts) + gammaln(t + 1.0) - gammaln(t + 1.0 + changed[:, :, 0] * (tilts - 1.0))
+    gammas = scipy.special.gammaln(t + 1.0) - scipy.special.gammaln(t + 1.0 + changed[:, :, 0] * (tilts - 1.0))
+    start = changed[:, :, 0] * np.log(tilts) + gammas
     top = np.repeat(start[:, None, :], series, axis=1)
     bottom = top.copy()
     step = max(1, _LOOKUPS_AT_ONCE // (width * series))

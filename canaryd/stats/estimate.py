@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy.special import stdtrit
+import scipy
 
 from canaryd.records import JsonValue
 from canaryd.stats.cells import FloatArray
@@ -225,7 +225,7 @@ def t_critical(confidence: float, df: float) -> float:
     >>> round(t_critical(0.99, 77), 6)
     2.641198
     """
-    return float(stdtrit(df, (1 + confidence) / 2))
+    return float(scipy.special.stdtrit(df, (1 + confidence) / 2))
 
 
 def reaches(value: float, limit: float) -> bool:

@@ -6,8 +6,9 @@ is declared at window k only when windows k-1 and k, neighbours, are evaluable h
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Literal, TypeAlias
 
 from canaryd.records import JsonValue, VerdictKind
@@ -141,16 +142,26 @@ def judge(current: WindowState, previous: WindowState | None) -> Judgement:
 
 @dataclass(frozen=True, slots=True)
 class WindowData:
-    """All arms of one window; index 0 is the baseline. A control that is missing here measured nothing."""
+    """All arms of one window; index 0 is the baseline. A control that is missing here measured nothing.
+
+    `apart` names by control the items and days that it and the tracked arm did not measure together: they count in what
+    each arm says by itself, and not in the difference between the two.
+    """
 
     index: int
     tracked: Period
     controls: Mapping[str, Period] = field(default_factory=dict)
     complete: bool = True
+    apart: Mapping[str, Collection[tuple[str, date]]] = field(default_factory=dict)
 
     def arm(self, control: str | None) -> Period:
         """Return the period of a control, or of the tracked arm for None."""
         return self.tracked if control is None else self.controls.get(control, Period())
+
+    def together(self, control: str) -> tuple[Cells, Cells]:
+        """Return the scores of the tracked arm and of a control that were measured together."""
+        apart = self.apart.get(control, ())
+        return self.tracked.scores.without(apart), self.arm(control).scores.without(apart)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,13 +262,18 @@ def control_evidence(
     """Return what a control says about a change in two windows, which it pools; `states` are its own in each."""
     panel, params = against.panel, against.params
 
-    def change(arm: str | None) -> tuple[Cells, Cells]:
-        return against.baseline.arm(arm).scores, windows[0].arm(arm).scores.plus(windows[1].arm(arm).scores)
-
-    mine, theirs = change(None), change(control)
+    before = against.baseline.arm(control).scores
+    after = windows[0].arm(control).scores.plus(windows[1].arm(control).scores)
+    (mine, theirs), *later = (window.together(control) for window in (against.baseline, *windows))
+    difference = difference_in_differences(
+        (mine, later[0][0].plus(later[1][0])),
+        (theirs, later[0][1].plus(later[1][1])),
+        clusters=panel.clusters,
+        params=params.estimate,
+    )
     return ControlEvidence(
-        difference=difference_in_differences(mine, theirs, clusters=panel.clusters, params=params.estimate),
-        pooled=paired_delta(*theirs, clusters=panel.clusters, params=params.estimate),
+        difference=difference,
+        pooled=paired_delta(before, after, clusters=panel.clusters, params=params.estimate),
         previous=states[0].evidence.estimate,
         current=states[1].evidence.estimate,
         reasons=tuple(dict.fromkeys(reason for state in states for reason in state.reasons)),

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
-from scipy.special import betaln
+import scipy
 
 from canaryd.stats.cells import FloatArray
 from canaryd.stats.watch_params import SentinelParams
@@ -121,7 +120,8 @@ def judge_sentinel(
         low, high = float(kept[0]) / m, float(kept[-1]) / m
         moved = not kept[0] <= round(math.fsum(today)) <= kept[-1]
     elif baseline.sd > 0:
-        half_width = float(stats.t.isf(alpha / 2, baseline.n - 1)) * baseline.sd * math.sqrt(1 / m + 1 / baseline.n)
+        critical = -float(scipy.special.stdtrit(baseline.n - 1, alpha / 2))
+        half_width = critical * baseline.sd * math.sqrt(1 / m + 1 / baseline.n)
         low, high = max(baseline.mean - half_width, 0.0), min(baseline.mean + half_width, 1.0)
         moved = abs(mean - baseline.mean) > half_width
     else:
@@ -133,7 +133,10 @@ def judge_sentinel(
 def _predictive(baseline: SentinelBaseline, m: int) -> FloatArray:
     """Return P(X = 0) .. P(X = m) of the Jeffreys predictive."""
     successes, failures = baseline.total + _JEFFREYS, baseline.n - baseline.total + _JEFFREYS
-    probability: FloatArray = stats.betabinom.pmf(np.arange(m + 1), m, successes, failures)
+    k, betaln = np.arange(m + 1), scipy.special.betaln
+    probability: FloatArray = scipy.special.comb(m, k) * np.exp(
+        betaln(k + successes, m - k + failures) - betaln(successes, failures)
+    )
     return probability
 
 
@@ -148,12 +151,13 @@ def _least_tail(baseline: SentinelBaseline, m: int) -> float:
     """Return the smallest two-sided tail that m scores in [0, 1] can reach: all of them 0, or all of them 1."""
     if baseline.binary:
         a, b = baseline.total + _JEFFREYS, baseline.n - baseline.total + _JEFFREYS
+        betaln = scipy.special.betaln
         none, all_right = betaln(a, b + m) - betaln(a, b), betaln(a + m, b) - betaln(a, b)
         return min(2 * math.exp(min(none, all_right)), 1.0)
     if baseline.sd == 0:
         return 0.0
     furthest = max(baseline.mean, 1 - baseline.mean) / (baseline.sd * math.sqrt(1 / m + 1 / baseline.n))
-    return float(2 * stats.t.sf(furthest, baseline.n - 1))
+    return float(2 * scipy.special.stdtr(baseline.n - 1, -furthest))
 
 
 def sentinel_reach(baseline: SentinelBaseline, replicates: int, *, alpha: float) -> SentinelReach:

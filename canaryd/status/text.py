@@ -160,7 +160,7 @@ def _window(window: WindowFigures, min_effect: float) -> Iterator[str]:
 
 def _arm(arm: ArmFigures, panel_items: int) -> str:
     note = "" if arm.status == "ok" else f"   [{arm.status}]"
-    head = f"{arm.arm} ({arm.role})".ljust(20)
+    head = (arm.arm if arm.arm == arm.role else f"{arm.arm} ({arm.role})").ljust(20)
     delta = f"delta {points(arm.delta)} {_interval(arm.ci_lower, arm.ci_upper)}".ljust(40)
     headroom = f"   headroom {arm.headroom}" if arm.headroom not in (None, "ok") else ""
     outcomes = "   OUTCOME RATE MOVED" if arm.outcome_rate_state == "moved" else ""

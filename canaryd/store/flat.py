@@ -38,6 +38,7 @@ COLUMNS = {
     "input_tokens": "tokens of the request, empty where not reported",
     "output_tokens": "tokens of the reply, reasoning included, empty where not reported",
     "reasoning_tokens": "tokens of reasoning, empty where not reported",
+    "system_fingerprint": "the backend that the provider named, empty where it named none",
     "text_digest": "SHA-256 of the reply's UTF-8 bytes, empty where there was no reply",
     "invalid_reason": "why the sample must not be analysed, empty for a valid one",
 }

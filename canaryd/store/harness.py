@@ -80,6 +80,30 @@ def target_on(
     return found
 
 
+def keep_report(
+    store: Store, *, first: Mapping[str, JsonValue], last: Mapping[str, JsonValue], run_id: int, lease: Lease
+) -> None:
+    """Store the configurations that an application reported in a run; raises Locked when the lease is lost."""
+    with store.write() as connection:
+        require_lease(connection, lease)
+        connection.execute(insert(contract.run_report).values(run_id=run_id, first=dict(first), last=dict(last)))
+
+
+def report_on(
+    connection: Connection, series: str, *, arm: str, last: date, before_run: int
+) -> dict[str, JsonValue] | None:
+    """Return what an arm's application reported first in its latest run before, None where nothing was reported."""
+    start = schema.run_start.c
+    found: dict[str, JsonValue] | None = connection.scalar(
+        select(contract.run_report.c.first)
+        .join_from(contract.run_report, schema.run_start)
+        .where(start.series == series, start.arm == arm, start.slot_date <= last, start.run_id < before_run)
+        .order_by(start.run_id.desc())
+        .limit(1)
+    )
+    return found
+
+
 def keep_usage(store: Store, spending: Spending, *, run_id: int, lease: Lease) -> None:
     """Store what a run used up, calls that failed included; raises Locked when the lease is lost."""
     with store.write() as connection:

@@ -34,6 +34,10 @@ def upgrade(url: str, *, to: str = "head") -> Path | None:
     Raises:
         StoreUnavailable: the database cannot be used, or migrated rows would break a foreign key; nothing is changed.
     """
+    found = revision(parse_url(url))
+    if found is not None and found not in REVISIONS:
+        name = parse_url(url).render_as_string(hide_password=True)
+        raise StoreUnavailable(f"store {name} has schema {found}, which a newer canaryd wrote; install that one")
     copy = _migrate(url, lambda config: command.upgrade(config, to))
     if revision(parse_url(url)) == REVISIONS[-1]:
         with open_store(url) as store, store.write() as connection:

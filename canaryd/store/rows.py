@@ -121,6 +121,7 @@ class StoredSample:
     output_tokens: int | None
     reasoning_tokens: int | None
     text_digest: str | None
+    system_fingerprint: str | None
     text: str | None
     invalid_reason: str | None
 

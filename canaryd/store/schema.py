@@ -28,10 +28,12 @@ from canaryd.store.schema_contract import (
     epoch,
     event,
     fingerprint,
+    run_report,
     run_target,
     run_usage,
     sentinel_baseline,
     sentinel_day,
+    sentinel_usage,
 )
 from canaryd.store.schema_regrades import regrade, regrade_difference
 from canaryd.store.schema_studies import registration_document, study, study_sample
@@ -39,7 +41,7 @@ from canaryd.store.types import AnyText, CanonicalJson, Day, Flag, Real, UTCDate
 
 #: Every schema revision, oldest first; the last is the one this canaryd reads and writes. A test holds it to
 #: the migrations.
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010")
 
 panel = Table(
     "panel",
@@ -160,6 +162,7 @@ sample = Table(
     Column("output_tokens", Integer),
     Column("reasoning_tokens", Integer),
     Column("text_digest", AnyText),
+    Column("system_fingerprint", AnyText),
     UniqueConstraint("run_id", "item_id", "replicate"),
     CheckConstraint("(score IS NULL) <> (failure_kind IS NULL)", name="grade_or_failure"),
     CheckConstraint("score >= 0 AND score <= 1", name="score"),
@@ -338,6 +341,8 @@ APPEND_ONLY = (
     registration_document,
     regrade,
     regrade_difference,
+    run_report,
+    sentinel_usage,
 )
 
 #: The view (defined in the migrations) of the sample that counts for each (series, arm, slot date, item, replicate):

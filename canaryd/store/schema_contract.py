@@ -34,6 +34,15 @@ run_usage = Table(
     sqlite_strict=True,
 )
 
+run_report = Table(
+    "run_report",
+    metadata,
+    Column("run_id", ForeignKey("run_start.run_id"), primary_key=True, autoincrement=False),
+    Column("first", CanonicalJson, nullable=False),
+    Column("last", CanonicalJson, nullable=False),
+    sqlite_strict=True,
+)
+
 epoch = Table(
     "epoch",
     metadata,
@@ -101,5 +110,20 @@ sentinel_day = Table(
     Column("low", Real),
     Column("high", Real),
     CheckConstraint("state IN ('warming_up', 'ok', 'moved', 'unjudged')", name="state"),
+    sqlite_strict=True,
+)
+
+sentinel_usage = Table(
+    "sentinel_usage",
+    metadata,
+    Column("usage_id", Integer, primary_key=True),
+    Column("series", AnyText, nullable=False),
+    Column("arm", AnyText, nullable=False),
+    Column("slot_date", Day, nullable=False),
+    Column("calls", Integer, nullable=False),
+    Column("input_tokens", Integer, nullable=False),
+    Column("output_tokens", Integer, nullable=False),
+    ForeignKeyConstraint(["series", "arm"], ["arm.series", "arm.arm"]),
+    CheckConstraint("calls >= 0 AND input_tokens >= 0 AND output_tokens >= 0", name="counts"),
     sqlite_strict=True,
 )

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, func, insert, select
 
 from canaryd.stats.watch_state import SentinelState
 from canaryd.store import schema_contract as contract
 from canaryd.store.engine import Store
+from canaryd.store.harness import Spending
 from canaryd.store.lease import Lease, require_lease
 
 
@@ -53,6 +54,30 @@ def add_bursts(store: Store, bursts: Sequence[Burst]) -> None:
     with store.write() as connection:
         for burst in bursts:
             connection.execute(insert(contract.sentinel_baseline).values(asdict(burst)))
+
+
+def charge_burst(store: Store, series: str, *, arm: str, slot_date: date, spending: Spending) -> None:
+    """Store what asking for a burst used up, be the burst stored or not."""
+    values = {name: getattr(spending, name) for name in Spending.__slots__}
+    with store.write() as connection:
+        connection.execute(
+            insert(contract.sentinel_usage).values(series=series, arm=arm, slot_date=slot_date, **values)
+        )
+
+
+def burst_spending(connection: Connection, series: str, *, first: date, last: date) -> dict[tuple[str, date], Spending]:
+    """Return by arm and date what bursts of a series used up."""
+    row = contract.sentinel_usage.c
+    sums = [func.sum(row[name]).label(name) for name in Spending.__slots__]
+    rows = connection.execute(
+        select(row.arm, row.slot_date, *sums)
+        .where(row.series == series, row.slot_date.between(first, last))
+        .group_by(row.arm, row.slot_date)
+    )
+    return {
+        (each.arm, each.slot_date): Spending(int(each.calls), int(each.input_tokens), int(each.output_tokens))
+        for each in rows
+    }
 
 
 def bursts(connection: Connection, series: str) -> dict[str, Burst]:

@@ -82,7 +82,7 @@ def collect(lab: Laboratory, wanted: Wanted, *, on_landed: Progress = lambda *_:
         landed += len(results)
         failures.update(result.kind for result in results if isinstance(result, Failure))
         _refuse_config_errors(lanes)
-        if not any(lane.out_of_time for lane in lanes.values()):
+        if not any(lane.stopped for lane in lanes.values()) or lab.today == owed[0].slot_date:
             break
     return Collected(landed, len(missing_asks(lab, wanted, ids=ids)), dict(sorted(failures.items())), stopped)
 

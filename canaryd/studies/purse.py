@@ -10,6 +10,7 @@ from canaryd.errors import MeasurementRefused
 from canaryd.records import Arm, Ask
 from canaryd.runner.budget import Amount, cost, price_on, shortfall, total
 from canaryd.store.harness import Spending, spending
+from canaryd.store.sentinels import burst_spending
 from canaryd.store.studies import study_spending
 from canaryd.studies.laboratory import Laboratory
 
@@ -39,6 +40,7 @@ def allowed(lab: Laboratory, asks: Sequence[Ask], *, arms: Mapping[str, Arm]) ->
         spent = [
             study_spending(connection, lab.series.name, first=month, last=today),
             spending(connection, lab.series.name, first=month, last=today),
+            burst_spending(connection, lab.series.name, first=month, last=today),
         ]
     known = {arm.name: arm for arm in lab.series.arms} | dict(arms)
     used = [(day, _amount(lab, known.get(name), usage=usage)) for rows in spent for (name, day), usage in rows.items()]

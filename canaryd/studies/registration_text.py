@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from canaryd.config import SeriesConfig
+from canaryd.errors import ConfigError
 from canaryd.hashing import digest
 from canaryd.panel import Panel
 from canaryd.prereg import Prereg
@@ -33,8 +34,8 @@ class Subject:
     simulation: JsonValue
 
 
-def write_document(subject: Subject, *, store: Store, now: datetime) -> tuple[Path, RegistrationDocument]:
-    """Write registration-NAME.md beside the registration, keep it in the store, and return both.
+def keep_registration(subject: Subject, *, store: Store, now: datetime) -> RegistrationDocument:
+    """Keep the document of a registration in the store and return it.
 
     In a git work tree the document names the commit, and whether registration and panel are what was committed.
     """
@@ -43,9 +44,24 @@ def write_document(subject: Subject, *, store: Store, now: datetime) -> tuple[Pa
     content = document_text(subject, at=now, commit=commit).encode()
     document = RegistrationDocument(content, digest(content), commit, now)
     keep_document(store, subject.series.name, document=document)
-    path = folder / f"registration-{subject.series.name}.md"
-    path.write_bytes(content)
-    return path, document
+    return document
+
+
+def write_document(subject: Subject, document: RegistrationDocument) -> Path:
+    """Write registration-NAME.md beside the registration and return its path.
+
+    Raises:
+        ConfigError: it cannot be written; the series is registered all the same, and the store has the document.
+    """
+    path = subject.series.prereg.parent / f"registration-{subject.series.name}.md"
+    try:
+        path.write_bytes(document.content)
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot be written ({error.strerror}); the series is registered and the store keeps the document, "
+            "so nothing needs to be registered again"
+        ) from None
+    return path
 
 
 def git_commit(folder: Path, *, files: Sequence[Path]) -> str | None:

@@ -1,5 +1,7 @@
 """A project from `init` to a refused run: what was frozen is measured, and nothing else."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -148,3 +150,36 @@ def test_simulate_refuses_what_it_cannot_do(canaryd: Any, project: Path) -> None
     ]:
         refused = canaryd("--config", "project/config.toml", "simulate", "--count", "100", *arguments)
         assert (refused.code, said in refused.err) == (64, True), refused.err
+
+
+@pytest.mark.parametrize("closed", [">/dev/full", "2>/dev/full", ">/dev/full 2>/dev/full", "2>&-", "| true"])
+def test_a_verdicts_code_is_never_a_failure_to_write(project: Path, closed: str) -> None:
+    command = f"{sys.executable} -m canaryd --config project/config.toml check {closed}"
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command}"], cwd=project.parent, capture_output=True, check=False
+    )
+    assert done.returncode in (2, 70, 141), "a healthy series of one day cannot be judged, and nothing else may be said"
+    refused = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m canaryd --config nowhere check 2>/dev/full"],
+        cwd=project.parent,
+        check=False,
+    )
+    assert refused.returncode == 78
+
+
+def test_another_model_than_the_registered_one_is_refused(canaryd: Any, project: Path) -> None:
+    flip(project / "config.toml", b'model = "large"', b'model = "larger"')
+    refused = run(canaryd)
+    assert (refused.code, "was registered as simulated large" in refused.err) == (69, True), refused.err
+
+
+def test_a_panel_that_is_not_frozen_names_the_command(canaryd: Any, project: Path) -> None:
+    (project / "panel/mine.lock").unlink()
+    refused = run(canaryd)
+    assert (refused.code, "canaryd panel freeze" in refused.err) == (78, True), refused.err
+
+
+def test_a_password_in_a_url_is_refused_and_not_repeated(canaryd: Any, project: Path) -> None:
+    flip(project / "config.toml", b'model = "large"', b'model = "large"\nbase_url = "http://u:hunter2@127.0.0.1/v1"')
+    refused = run(canaryd)
+    assert (refused.code, "hunter2" in refused.err) == (78, False), refused.err

@@ -171,7 +171,7 @@ def test_what_was_forged_is_named(folder: Path, forgery: str) -> None:
 
 
 WITH_LEDGER = {
-    ONE_SCORE: r"verdict of epoch 1 window 2 differs from its recomputation at clauses\.",
+    ONE_SCORE: r"day total of \w+ 2027-01-12 differs from its samples",
     "UPDATE verdict SET kind = 'no_change_detected', direction = NULL, attribution = NULL WHERE window_index = 2": (
         r"at kind \('no_change_detected', recomputed 'change'\)"
     ),
@@ -196,6 +196,18 @@ def test_a_rewritten_ledger_hides_nothing(folder: Path, forgery: str) -> None:
         assert ledger.head(connection, "main") != published
         with pytest.raises(VerifyFailed, match=WITH_LEDGER[forgery]):
             verify_series(connection, "main")
+
+
+def test_a_forged_score_contradicts_its_verdict(folder: Path) -> None:
+    path = folder / "canaryd.db"
+    forge(path, ONE_SCORE, "DELETE FROM day_total")
+    rewrite_ledger(path)
+    with (
+        open_store(f"sqlite:///{path}") as store,
+        store.read() as connection,
+        pytest.raises(VerifyFailed, match=r"verdict of epoch 1 window 2 differs from its recomputation at clauses\."),
+    ):
+        verify_series(connection, "main")
 
 
 def test_the_command_names_the_row_and_exits_65(here: Callable[..., Any], folder: Path) -> None:

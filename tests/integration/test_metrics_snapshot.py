@@ -13,8 +13,10 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from canaryd.config import Budget, Price
 from canaryd.metrics.catalogue import BLOCKED_REASONS, METRICS, PREFIX, STATES
 from canaryd.metrics.collector import ProcessMetrics, SnapshotCollector
+from canaryd.metrics.money import Purse
 from canaryd.metrics.snapshot import take_snapshot
 from canaryd.metrics.values import Snapshot
 from canaryd.records import Alarm, EarlyWarningDay, Failure, Reply, RunEnd, Verdict
@@ -22,8 +24,11 @@ from canaryd.resources import resource
 from canaryd.schedule import SlotPolicy
 from canaryd.store.engine import Store
 from canaryd.store.events import Event, add_events
+from canaryd.store.harness import Spending, keep_usage
 from canaryd.store.lease import Lease, acquire_lease
-from canaryd.store.rows import Invalid
+from canaryd.store.regrades import Difference, Regrade, append_regrade
+from canaryd.store.rows import Invalid, Span
+from canaryd.store.samples import samples
 from canaryd.store.sentinels import SentinelDay, add_days
 from canaryd.store.write import (
     append_alarm,
@@ -62,8 +67,14 @@ def measure(store: Store, study: Any, lease: Lease, *, arm: str, results: dict[s
     return int(run.run_id)
 
 
-def snapshot(store: Store, now: datetime = NOON_2) -> Snapshot:
-    return take_snapshot(store, ["s"], policy=POLICY, now=now)
+PURSE = Purse(
+    {"s": Budget(money_per_day=2.0, money_per_month=40.0)},
+    tuple(Price("simulated", model, DAY_1, 1.0, 10.0) for model in ("m-1", "m-2")),
+)
+
+
+def snapshot(store: Store, now: datetime = NOON_2, purse: Purse | None = PURSE) -> Snapshot:
+    return take_snapshot(store, ["s"], policy=POLICY, now=now, purse=purse)
 
 
 def test_a_fresh_series_has_its_states_and_no_number_that_nobody_measured(store: Store, study: Any) -> None:
@@ -163,6 +174,49 @@ def test_ten_thousand_different_names_and_texts_add_no_series(store: Store, stud
     assert max(len(series) for series in values.values()) < 100
 
 
+def regrade(store: Store, study: Any, *, differing: int = 0) -> None:
+    """Store a pass over the replies that judged so many of them otherwise."""
+    with store.read() as connection:
+        (row, *_) = samples(connection, Span("s", "old", DAY_1, DAY_1))
+    otherwise = [Difference(row.sample_id, row.key, old=row.result, new=Failure("grader_error", ""))] * differing
+    append_regrade(store, Regrade("s", study.now, None, ("exact@1",), 4, 0, 0, tuple(otherwise)))
+
+
+def test_a_regrading_that_differs_shows_until_the_next_pass(store: Store, study: Any) -> None:
+    lease = begin(store, study)
+    measure(store, study, lease, arm="old", results=dict.fromkeys("abcd", 1.0), outcome="completed")
+    assert "regrade_mismatches" not in snapshot(store).values, "nobody looked yet"
+    regrade(store, study, differing=1)
+    assert snapshot(store).values["regrade_mismatches"] == {("s",): 1}
+    regrade(store, study)
+    assert snapshot(store).values["regrade_mismatches"] == {("s",): 0}
+
+
+def test_money_spent_in_a_day_and_a_month_and_since_the_start(store: Store, study: Any) -> None:
+    lease = begin(store, study)
+    run_id = measure(store, study, lease, arm="old", results=dict.fromkeys("abcd", 1.0), outcome="completed")
+    keep_usage(store, Spending(9, 100_000, 20_000), run_id=run_id, lease=lease)
+    values = snapshot(store, study.now).values
+    assert values["cost_usd_total"] == {("s", "old"): pytest.approx(0.3), ("s", "ctl"): 0}
+    assert values["budget_spent_usd"] == {("s", period): pytest.approx(0.3) for period in ("day", "month")}
+    assert values["budget_limit_usd"] == {("s", "day"): 2, ("s", "month"): 40}
+    tomorrow, next_month = snapshot(store).values, snapshot(store, NOON_2 + timedelta(days=31)).values
+    assert tomorrow["budget_spent_usd"] == {("s", "day"): 0, ("s", "month"): pytest.approx(0.3)}
+    assert next_month["budget_spent_usd"] == {("s", "day"): 0, ("s", "month"): 0}
+    assert next_month["cost_usd_total"]["s", "old"] == pytest.approx(0.3)
+
+
+def test_of_money_without_a_price_nothing_is_said(store: Store, study: Any) -> None:
+    lease = begin(store, study)
+    measure(store, study, lease, arm="old", results=dict.fromkeys("abcd", 1.0), outcome="completed")
+    unpriced = snapshot(store, study.now, Purse({"s": Budget(calls_per_day=5)})).values
+    assert not {"cost_usd_total", "budget_spent_usd", "budget_limit_usd"} & set(unpriced)
+    later = Purse({}, (Price("simulated", "m-1", date(2030, 1, 2), 1.0, 1.0),))
+    values = snapshot(store, NOON_2, later).values
+    assert values["cost_usd_total"] == {("s", "ctl"): 0}, "the first day of old has no price in force"
+    assert values["budget_spent_usd"] == {("s", "day"): 0}
+
+
 def everything(store: Store, study: Any) -> CollectorRegistry:
     """Return a registry over a store that holds something of every kind."""
     lease = begin(store, study)
@@ -175,6 +229,7 @@ def everything(store: Store, study: Any) -> CollectorRegistry:
     )
     append_alarm(store, Alarm("s", "regression", study.now, append_verdict(store, verdict(), lease=lease)), lease=lease)
     append_early_warning(store, [EarlyWarningDay("s", "score", 1, DAY_1, 3, 1.5, 40.0, False, None)], lease=lease)
+    regrade(store, study)
     registry = CollectorRegistry()
     taken = snapshot(store)
     registry.register(SnapshotCollector(lambda: taken))

@@ -196,3 +196,11 @@ def test_a_stream_is_asked_for_where_it_is_wanted(wire_of, loopback, ask, outcom
 def test_stream_is_true_or_false(wire_of):
     with pytest.raises(ConfigError, match=r"options\.stream is 'yes'"):
         wire_of("openai_chat").provider("good", options={"stream": "yes"})
+
+
+def test_the_named_backend_is_recorded(wire_of, ask, outcome):
+    wire = wire_of("openai_chat")
+    good = wire.described["CASES"]["good"]
+    named = {**good, "body": good["body"].replace(b'"created"', b'"system_fingerprint": "fp_44", "created"')}
+    assert outcome(wire.provider(named), ask).system_fingerprint == "fp_44"
+    assert outcome(wire.provider("good"), ask).system_fingerprint is None

@@ -192,12 +192,13 @@ def play(folder: Path, *, kills: int, seed: int, power_cut: bool) -> Account:
     for day in range(1, DAYS + 1):
         for left in range(-(-kills // DAYS), 0, -1):
             done = len([item for of_day, item in account.acknowledged if of_day == day])
-            most = max(0, 2 * (ITEMS - 10 - done) // left)
-            after = (
-                rng.randint(0, most),
-                rng.uniform(0, 0.2) if most == 0 or rng.random() < 0.2 else rng.uniform(0, 0.01),
-            )
-            one_process(folder, day, account=account, kill_after=after)
+            most = max(0, (ITEMS - 10 - done) // left)
+            wanted, seconds = rng.randint(0, most), rng.uniform(0, 0.2 if rng.random() < 0.2 else 0.01)
+            before = account.kills
+            # A process that ended by itself before its kill is followed by one that is killed sooner.
+            for after in ((wanted, seconds), (0, seconds / 4), (0, 0.0)):
+                if account.kills == before:
+                    one_process(folder, day, account=account, kill_after=after)
             if power_cut:
                 cut_power(folder)
             lost = account.acknowledged - stored_items(folder)

@@ -6,14 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from canaryd import status
 from canaryd.records import Ask, Reply
 from canaryd.status.build import series_status
 from canaryd.status.load import series_records
-from canaryd.store import read
+from canaryd.store import read, samples
 from canaryd.store.epochs import Deviation, add_deviation
 from canaryd.store.events import events
+from canaryd.store.rows import Span
+from canaryd.store.schema import run_report
 
 
 def text_of(ask: Ask) -> str:
@@ -43,6 +46,20 @@ def text(world: Any) -> str:
 def clauses(world: Any) -> Any:
     with world.store.read() as connection:
         return read.verdicts(connection, "s")[-1].verdict.clauses
+
+
+def test_an_alternating_system_fingerprint_is_recorded_and_nothing_follows_from_it(make_world: Any) -> None:
+    world = make_world()
+    for day in range(1, 7):
+        name = f"fp_{day % 2}"
+        world.answers["tracked"] = lambda ask, n, name=name: reply(ask, system_fingerprint=name)
+        world.measure(day)
+    world.decide(7)
+    assert happened(world, 7) == []
+    with world.store.read() as connection:
+        stored = samples.samples(connection, Span("s", "tracked", world.at(1), world.at(7)))
+        assert read.alarms(connection, "s")[-1].state == "ok"
+    assert {(each.key.slot_date.day % 2, each.system_fingerprint) for each in stored} == {(0, "fp_0"), (1, "fp_1")}
 
 
 def test_a_rolled_model_is_a_dated_event_beside_the_verdict_and_decides_nothing(make_world: Any) -> None:
@@ -186,3 +203,37 @@ def test_a_replica_is_printed_and_enters_no_formula(make_world: Any) -> None:
     assert arms == {"tracked": ("tracked", 0.0), "control": ("control", 0.0), "replica": ("replica", -0.5)}
     assert "replica" not in clauses(world)["controls"]
     assert "replica (replica)" in text(world)
+
+
+def test_an_application_is_asked_again_after_the_last_item_and_a_second_answer_that_differs_is_kept(
+    make_world: Any,
+) -> None:
+    world = make_world(roles=("tracked",), options={"config_path": "settings"})
+    one, other = ({"provider": "own", "model": name} for name in ("m-1", "m-2"))
+
+    def build(arm: Any) -> Any:
+        provider = scripted(arm)
+        ask, asked = provider.ask, []
+
+        async def reporting(question: Ask) -> Reply:
+            asked.append(question.item_id)
+            provider.last_report = other if world.drifts and asked.count("pre-flight") == 2 else one
+            provider.first_report = provider.first_report or provider.last_report
+            return await ask(question)
+
+        provider.first_report = provider.last_report = None
+        provider.ask = reporting
+        world.order = asked
+        return provider
+
+    scripted = world.provider
+    world.provider, world.drifts = build, False
+    world.measure(1, canary=True)
+    assert (world.order[0], world.order[-1], len(world.order)) == ("pre-flight", "pre-flight", 8)
+    world.drifts = True
+    world.measure(2, canary=True)
+    assert happened(world, 2) == [("2027-01-02", "configuration", {"deltas": ["model: m-1 -> m-2"]})]
+    with world.store.read() as connection:
+        kept = connection.execute(select(run_report.c.first, run_report.c.last).order_by(run_report.c.run_id)).all()
+    assert [tuple(row) for row in kept] == [(one, one), (one, other)]
+    assert [outcome for *_, outcome, _ in world.outcomes(2)] == ["completed"]

@@ -13,11 +13,11 @@ from canaryd import status
 from canaryd.config import Budget, Price
 from canaryd.errors import ConfigError
 from canaryd.providers.base import ProviderError
-from canaryd.records import Ask, Reply
+from canaryd.records import Ask, Grade, Reply, Sample, SampleKey
 from canaryd.runner import preflight
 from canaryd.status.build import series_status
 from canaryd.status.load import series_records
-from canaryd.store import harness, read, schema
+from canaryd.store import harness, read, schema, studies
 from canaryd.store.epochs import deviations
 from canaryd.store.events import events
 from canaryd.testing import FakeClock
@@ -171,3 +171,23 @@ def test_an_arm_that_cannot_be_built_leaves_a_reason_and_asks_nothing(make_world
     with pytest.raises(ConfigError):
         world.measure(1)
     assert world.asked == []
+
+
+def test_what_studies_used_up_counts_and_a_positive_control_of_theirs_is_no_arm(make_world: Any) -> None:
+    world = make_world(items=6, roles=("tracked",), budget=Budget(calls_per_day=12))
+    today = world.at(1)
+    for n, arm in enumerate(("tracked", "swapped")):
+        key = studies.StudyKey("s", "validate", arm, world.panel.digest, {"provider": "scripted", "model": "m"})
+        number = studies.open_study(world.store, key, now=world.clock.now())
+        taken = Sample(
+            SampleKey("s", arm, today, "i0", 0),
+            Grade(1.0, answered=True, passed=True, grader="exact/1"),
+            Reply("0", "stop", response_id=f"r{n}"),
+            asked_at=world.clock.now(),
+            ended_at=world.clock.now(),
+            calls=4,
+        )
+        studies.append_samples(world.store, [taken], study_id=number)
+    world.measure(1)
+    assert world.asked == []
+    assert world.outcomes(1)[0][3] == "budget: calls_per_day is 12, 8 are used up and 6 more are needed"

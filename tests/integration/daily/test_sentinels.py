@@ -218,3 +218,25 @@ def test_they_are_planned_in_the_budget(make_world: Any) -> None:
     world = make_world(items=6, sentinels=1, roles=("tracked",), budget=Budget(calls_per_day=9))
     world.measure(1)
     assert world.outcomes(1)[0][3] == "budget: calls_per_day is 9, 0 are used up and 10 more are needed"
+
+
+def test_what_a_burst_used_up_counts_even_where_it_failed(make_world: Any) -> None:
+    world = make_world(items=6, sentinels=1, roles=("tracked",), budget=Budget(calls_per_month=100))
+    slot_date = world.at(0)
+    world.answers["tracked"] = lambda ask, n: ProviderError("refusal" if ask.replicate == 3 else "timeout", "no")
+    with pytest.raises(MeasurementRefused, match="nothing was stored"):
+        take_burst(world.slot(slot_date), samples=40)
+    asked = len(world.asked)
+    assert asked > 40
+    with world.store.read() as connection:
+        used = sentinels.burst_spending(connection, "s", first=slot_date, last=slot_date)
+    assert used["tracked", slot_date].calls == asked
+    with pytest.raises(MeasurementRefused, match=f"calls_per_month is 100, {asked} are used up and 40 more are needed"):
+        take_burst(world.slot(slot_date), samples=40)
+
+
+def test_a_burst_that_the_budget_does_not_cover_asks_nothing(make_world: Any) -> None:
+    world = make_world(items=6, sentinels=2, roles=("tracked",), budget=Budget(calls_per_day=100))
+    with pytest.raises(MeasurementRefused, match="calls_per_day is 100, 0 are used up and 160 more are needed"):
+        take_burst(world.slot(world.at(0)), samples=80)
+    assert world.asked == []

@@ -1,4 +1,4 @@
-"""A series that was measured on a scripted model is derived again from its raw rows, on each database and between them."""
+"""A series that was measured is derived again from its raw rows, on each database and from one to the other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LATER = datetime(2027, 2, 1, tzinfo=UTC)
 
 @pytest.fixture
 def world(make_world: Callable[..., Any]) -> Any:
-    """Six days: one answer of the second is cut off, a call of the fifth fails for good, the model is worse from day 5."""
+    """Six days: one answer is cut off, one call fails for good, and the model is worse from day 5."""
     world = make_world(items=8)
 
     def tracked(ask: Ask, _times: int) -> Reply | ProviderError:

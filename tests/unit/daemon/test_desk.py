@@ -20,6 +20,7 @@ from canaryd.store import read
 from canaryd.store.engine import Store, open_store
 from canaryd.store.lease import LeasePolicy, acquire_lease, current_lease
 from canaryd.store.process import is_alive, this_process
+from canaryd.store.regrades import Regrade, append_regrade
 from canaryd.store.write import end_run, register_series
 from canaryd.testing import FakeClock
 
@@ -148,6 +149,57 @@ def test_a_child_that_failed_without_a_row_is_not_started_at_once_again(room: Ro
     assert room.tick(at(1, 3, 11)) == "idle, next run 2030-01-01 03:26Z"
     room.tick(at(1, 3, 26))
     assert len(room.workers) == 2
+
+
+def idle_on(room: Room, day: int) -> None:
+    """Play a day in which everything is measured, up to the first tick with nothing left to do."""
+    room.tick(at(day, 3, 10))
+    room.clock.moment = at(day, 3, 20)
+    room.measure("completed")
+    room.workers[-1].code = 0
+    room.tick(at(day, 3, 21))
+
+
+def test_once_a_week_the_stored_replies_are_graded_again_beside_the_runs(room: Room) -> None:
+    idle_on(room, 7)
+    assert room.orders() == [("measure", "2030-01-07")], "the series is not a week old"
+    idle_on(room, 8)
+    assert room.orders()[-1] == ("regrade", "2030-01-08")
+    pass_1 = room.workers[-1]
+    assert pass_1.begun
+    assert room.holder_pid() == os.getpid(), "it needs no lease"
+    room.tick(at(9, 3, 10))
+    assert room.orders()[-1] == ("measure", "2030-01-09"), "nothing waits for it"
+    append_regrade(room.store, Regrade("s", at(9, 3), None, (), 0, 0, 0, ()))
+    pass_1.code = 0
+    room.desk.changed = False
+    room.tick(at(9, 4, 1))
+    assert room.desk.changed, "what it found is to be shown"
+    room.measure("completed")
+    room.workers[-1].code = 0
+    for day in range(10, 16):
+        idle_on(room, day)
+    assert "regrade" not in [work for work, _ in room.orders()[3:]]
+    idle_on(room, 16)
+    assert room.orders()[-1] == ("regrade", "2030-01-16")
+
+
+def test_a_regrading_that_fails_is_tried_again_the_next_day_and_one_that_hangs_is_killed(room: Room) -> None:
+    idle_on(room, 8)
+    failed = room.workers[-1]
+    failed.code = 69
+    room.tick(at(8, 4))
+    assert room.orders()[-1] == ("regrade", "2030-01-08")
+    assert room.workers[-1] is failed
+    idle_on(room, 9)
+    hanging = room.workers[-1]
+    assert hanging.order.work == "regrade"
+    hanging.silent_s = 7 * 3600.0
+    room.tick(at(9, 11))
+    assert hanging.code == -9
+    idle_on(room, 10)
+    room.desk.give_up(room.store, now=room.clock.now())
+    assert room.workers[-1].code == -9
 
 
 def test_lost_days_are_closed_before_today_is_measured(room: Room) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
@@ -133,7 +133,22 @@ def test_no_request_starts_after_the_end_of_the_slot() -> None:
     kept = Kept()
     asks = plan_asks(number_items(5), arms=["t"], series="s", slot_date=DAY, seed=1, system="")
     asyncio.run(execute(asks, Execution({"t": lane}, graded, kept, Retry(), clock)))
-    assert (len(kept.rows), lane.out_of_time) == (1, True)
+    assert (len(kept.rows), lane.stopped) == (1, "the UTC day ended")
+
+
+def test_no_request_starts_once_the_run_has_lasted_its_longest() -> None:
+    def slow(ask: Ask, times: int) -> Reply | ProviderError:
+        clock.moment += timedelta(seconds=40)
+        return RIGHT if times else ProviderError("overloaded", "busy")
+
+    clock = FakeClock(datetime(2027, 3, 1, 3, 10, tzinfo=UTC))
+    lane = Lane(Arm("t", "tracked", "scripted", "m", concurrency=1), ScriptedProvider(slow), 1)
+    kept = Kept()
+    asks = plan_asks(number_items(5), arms=["t"], series="s", slot_date=DAY, seed=1, system="")
+    bounded = Retry(first_wait_s=0, longest_run_s=100)
+    asyncio.run(execute(asks, Execution({"t": lane}, graded, kept, bounded, clock)))
+    assert [(sample.calls, isinstance(sample.result, Grade)) for _, sample in kept.rows] == [(2, True), (1, False)]
+    assert lane.stopped == "the run lasted retry.longest_run_s"
 
 
 def test_a_store_that_refuses_stops_the_run_with_its_own_sentence() -> None:

@@ -217,3 +217,25 @@ def test_hits_of_opposite_signs_are_no_change():
     assert judge(up, down).verdict == "no_change_detected"
     again = replace(down, evidence=replace(down.evidence, index=2))
     assert judge(again, down).direction == "down"
+
+
+def test_what_one_arm_caught_up_alone_is_in_its_own_delta_and_not_in_the_difference():
+    windows, reference = _series([0.0, 0.3, 0.3])
+    late = [(item, GRID.days_of(2)[0]) for item in ITEMS[:7]]
+    apart = [windows[0], replace(windows[1], apart={"control": late}), windows[2]]
+    together, parted = (decide_windows(each, against=reference)[-1] for each in (windows, apart))
+    assert parted.estimate == together.estimate
+    (before, after) = (each.clauses["attribution"]["controls"]["control"] for each in (together, parted))
+    assert before["control_pooled"] == after["control_pooled"]
+    assert before["difference"] != after["difference"]
+    dropped = {
+        arm: Cells(cell for cell in windows[1].arm(arm).scores if (cell.item_id, cell.day) not in late)
+        for arm in (None, "control")
+    }
+    alone = replace(
+        windows[1],
+        tracked=replace(windows[1].tracked, scores=dropped[None]),
+        controls={"control": replace(windows[1].controls["control"], scores=dropped["control"])},
+    )
+    expected = decide_windows([windows[0], alone, windows[2]], against=reference)[-1]
+    assert expected.clauses["attribution"]["controls"]["control"]["difference"] == after["difference"]
