@@ -85,6 +85,7 @@ class SeriesConfig:
     seed: int
     arms: tuple[Arm, ...]
     budget: Budget = Budget()
+    heartbeat_url: str | None = None
 
     @property
     def tracked(self) -> Arm:
@@ -220,6 +221,7 @@ def _series(table: Table, *, folder: Path) -> SeriesConfig:
         seed=table.take("seed", int, default=1, check=_between(0, 2**53)),
         arms=tuple(_arm(arm) for arm in table.tables("arm")),
         budget=_budget(table.table("budget")),
+        heartbeat_url=_heartbeat_url(table.table("notify")),
     )
     table.done()
     tracked = [arm.name for arm in series.arms if arm.role == "tracked"]
@@ -242,6 +244,12 @@ def _budget(table: Table) -> Budget:
     )
     table.done()
     return budget
+
+
+def _heartbeat_url(table: Table) -> str | None:
+    url = _url(table, "heartbeat_url")
+    table.done()
+    return url
 
 
 def _price(table: Table) -> Price:
@@ -275,7 +283,7 @@ def _arm(table: Table) -> Arm:
         role=cast("Role", role),
         provider=table.take("provider", str),
         model=table.take("model", str, check=lambda text: None if text else "a model must be named"),
-        base_url=_base_url(table),
+        base_url=_url(table, "base_url"),
         credential=table.optional("credential", str, check=_name),
         params=_params(table.table("params")),
         options=_json_values(table.table("options")),
@@ -349,8 +357,8 @@ def _day(value: date) -> str | None:
     return "must be a date without a time" if isinstance(value, datetime) else None
 
 
-def _base_url(table: Table) -> str | None:
-    url = table.optional("base_url", str)
+def _url(table: Table, key: str) -> str | None:
+    url = table.optional(key, str)
     if url is None:
         return None
     try:
@@ -361,7 +369,7 @@ def _base_url(table: Table) -> str | None:
     if not usable or parts.username or parts.password or parts.query or parts.fragment:
         # The value is not repeated: a user, a password or a query may be a key.
         table.refuse(
-            "base_url",
+            key,
             "must be http:// or https://, a host, and at most a port and a path; a user, a password or a query in it "
             "is refused, give the key as a credential",
         )

@@ -19,11 +19,12 @@ from typing import Any
 import structlog
 
 from canaryd.config import Config, SeriesConfig, parse
+from canaryd.daemon import heartbeat
 from canaryd.daemon.gate import Drained, Gate
 from canaryd.daemon.logs import configure_logs
 from canaryd.daemon.worker import Order
 from canaryd.daemon.writes import count_writes
-from canaryd.errors import EXIT_CRASH, CanarydError, CredentialsError
+from canaryd.errors import EXIT_CRASH, CanarydError, CredentialsError, Locked
 from canaryd.providers.credentials import find_secret
 from canaryd.providers.secret import Secret
 from canaryd.runner.calls import call
@@ -68,6 +69,8 @@ def obey(order: Order, *, config: Config, series: SeriesConfig) -> int:
     from canaryd.daily import decide_due, measure_slot
 
     log = structlog.get_logger("canaryd.child").bind(series=order.series)
+    if order.work == "measure":
+        heartbeat.send(series.heartbeat_url, "start")
     try:
         if order.work == "regrade":
             return _regrade(config, order.series)
@@ -76,14 +79,18 @@ def obey(order: Order, *, config: Config, series: SeriesConfig) -> int:
         else:
             day = measure_slot(config, series, slot_date=order.date)
             verdicts = day.verdicts
-            for run in day.runs:
-                assert run.end is not None
-                log.info("run ended", arm=run.start.arm, outcome=run.end.outcome, reason=run.end.reason)
+            ends = [(run.start.arm, run.end) for run in day.runs if run.end is not None]
+            for arm, end in ends:
+                log.info("run ended", arm=arm, outcome=end.outcome, reason=end.reason)
+            is_whole = all(end.outcome == "completed" for _, end in ends)
+            heartbeat.send(series.heartbeat_url, "success" if is_whole else "fail")
     except Drained as told:
         log.info("told to end", slot=order.slot_date, reason=str(told))
         return told.exit_code
     except CanarydError as error:
         log.warning("not measured", work=order.work, slot=order.slot_date, reason=str(error))
+        if order.work == "measure" and not isinstance(error, Locked):
+            heartbeat.send(series.heartbeat_url, "fail")
         return error.exit_code
     for verdict in verdicts:
         log.info(

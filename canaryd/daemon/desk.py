@@ -132,8 +132,9 @@ class Desk:
             self._say(f"slot {decision.slot_date} is not measured: {decision.reason}")
         else:
             self._say(f"idle, next run {self.next_at:%Y-%m-%d %H:%MZ}")
-            order = loaded.order("regrade", series=self.name, slot_date=today)
-            self._regrading.begin_if_owed(store, series, now=now, order=order)
+            if utc_date(self.next_at) > today:
+                order = loaded.order("regrade", series=self.name, slot_date=today)
+                self._regrading.begin_if_owed(store, series, now=now, order=order)
 
     def _owed(
         self, store: Store, series: Series, *, now: datetime, policy: SlotPolicy

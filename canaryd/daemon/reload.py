@@ -26,8 +26,8 @@ def load(path: Path, *, log_level: str) -> Loaded:
 def reload(before: Loaded) -> Loaded:
     """Return the configuration as its file reads now.
 
-    Schedule bounds, retries, credentials, prices, budgets and the pace of an arm may change. The rest is what a series
-    was registered with, or where it is kept, and needs a new series or a restart.
+    Schedule bounds, retries, credentials, prices, budgets, heartbeats and the pace of an arm may change. The rest is
+    what a series was registered with, or where it is kept, and needs a new series or a restart.
 
     Raises:
         ConfigError: it cannot be read, or changes something that may not change; the one in force stays.
@@ -55,7 +55,7 @@ def fixed_parts(config: Config) -> dict[str, Any]:
 
 
 def _fixed(series: SeriesConfig) -> SeriesConfig:
-    return replace(series, budget=Budget(), arms=tuple(_paceless(arm) for arm in series.arms))
+    return replace(series, budget=Budget(), heartbeat_url=None, arms=tuple(_paceless(arm) for arm in series.arms))
 
 
 def _paceless(arm: Arm) -> Arm:

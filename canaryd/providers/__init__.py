@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from canaryd.errors import ConfigError
 from canaryd.providers.base import Provider, Surroundings
+from canaryd.providers.discreet import discreet
 from canaryd.records import Arm
 
 #: Each module is imported when a series uses it, so that no other SDK is loaded. It has `PARAMS` and `OPTIONS` (the
@@ -51,7 +52,7 @@ def build_provider(arm: Arm, surroundings: Surroundings) -> Provider:
             if name not in allowed:
                 raise _unknown(arm, f"provider {arm.provider!r} has no {table}.{name}", allowed=allowed)
     provider: Provider = module.build(arm, surroundings)
-    return provider
+    return provider if surroundings.secret is None else discreet(provider, surroundings.secret)
 
 
 def _unknown(arm: Arm, what: str, *, allowed: Collection[str]) -> ConfigError:

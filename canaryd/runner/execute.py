@@ -7,7 +7,6 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
-from functools import partial
 from typing import Protocol
 
 from canaryd.config import Retry
@@ -81,19 +80,19 @@ class Execution:
 async def execute(asks: Sequence[Ask], execution: Execution) -> None:
     """Ask every ask once, in order, each arm within its own concurrency and rate; results land in the lanes.
 
-    The first ask of each arm goes ahead alone: when it shows that the request itself is refused (a wrong key, no such
-    model) that arm ends after this one call. No request starts after 24:00 UTC of its slot, or once the run has lasted
-    retry.longest_run_s.
+    Where no trivial task was answered before, the first ask of an arm goes ahead alone: when it shows that the request
+    itself is refused (a wrong key, no such model) that arm ends after this one call. No request starts after 24:00 UTC
+    of its slot, or once the run has lasted retry.longest_run_s.
 
     Raises:
         CanarydError: the store refused a sample; nothing more is asked.
     """
-    first = {ask.arm: ask for ask in reversed(asks)}
+    first = {ask.arm: ask for ask in reversed(asks) if execution.lanes[ask.arm].canary is None}
     for lane in execution.lanes.values():
         lane.stops_s = execution.clock.monotonic_s() + execution.retry.longest_run_s
     try:
         await _ask_all(list(first.values()), execution, are_first=True)
-        rest = [ask for ask in asks if ask is not first[ask.arm] and not execution.lanes[ask.arm].config_error]
+        rest = [ask for ask in asks if ask is not first.get(ask.arm) and not execution.lanes[ask.arm].config_error]
         await _ask_all(rest, execution, are_first=False)
     except ExceptionGroup as group:
         raise _first_of(group) from None
@@ -105,12 +104,7 @@ async def _ask_all(asks: Sequence[Ask], execution: Execution, *, are_first: bool
         for ask in asks:
             await free[ask.arm].acquire()
             await _wait_for_turn(execution.lanes[ask.arm], execution.clock)
-            task = group.create_task(_sample(ask, execution, is_first=are_first))
-            task.add_done_callback(partial(_release, free[ask.arm]))
-
-
-def _release(semaphore: asyncio.Semaphore, _: asyncio.Task[None]) -> None:
-    semaphore.release()
+            group.create_task(_sample(ask, execution, free=free[ask.arm], is_first=are_first))
 
 
 def _first_of(group: ExceptionGroup[Exception]) -> Exception:
@@ -129,11 +123,21 @@ async def _wait_for_turn(lane: Lane, clock: Clock) -> None:
     lane.next_start_s = clock.monotonic_s() + 60.0 / lane.arm.requests_per_minute
 
 
-async def _sample(ask: Ask, execution: Execution, *, is_first: bool) -> None:
+async def _sample(ask: Ask, execution: Execution, *, free: asyncio.Semaphore, is_first: bool) -> None:
+    """Bring one sample and store it; its place among the arm's calls is free before it is on disk."""
+    try:
+        sample = await _measured(ask, execution, is_first=is_first)
+    finally:
+        free.release()
+    if sample is not None:
+        await execution.keep.record(execution.lanes[ask.arm].run_id, sample)
+
+
+async def _measured(ask: Ask, execution: Execution, *, is_first: bool) -> Sample | None:
     lane, clock = execution.lanes[ask.arm], execution.clock
     if why := _why_stopped(ask, lane, clock=clock):
         lane.stopped = why
-        return
+        return None
     asked_at = clock.now()
     try:
         result, reply, calls = await _ask_and_grade(ask, execution)
@@ -144,8 +148,7 @@ async def _sample(ask: Ask, execution: Execution, *, is_first: bool) -> None:
     lane.results.append(result)
     if is_first and isinstance(result, Failure) and result.kind in CONFIG_FAILURES:
         lane.config_error = result
-    sample = Sample(key_of(ask), result, reply, asked_at=asked_at, ended_at=clock.now(), calls=calls)
-    await execution.keep.record(lane.run_id, sample)
+    return Sample(key_of(ask), result, reply, asked_at=asked_at, ended_at=clock.now(), calls=calls)
 
 
 async def _ask_and_grade(ask: Ask, execution: Execution) -> tuple[Grade | Failure, Reply | None, int]:

@@ -170,6 +170,7 @@ def _window(stored: StoredVerdict, arms: Sequence[StoredArm]) -> WindowFigures:
         attribution=verdict.attribution,
         reasons=verdict.reasons,
         mde=mde["two_windows"] if mde else None,
+        state=clauses["window"]["state"],
         panel_items=clauses["panel_items"],
         sentinels_excluded=clauses.get("sentinels_excluded", 0),
         arms=tuple(_arm(arm, clauses) for arm in arms if arm.name in clauses["arms"]),

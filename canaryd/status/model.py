@@ -108,6 +108,7 @@ class WindowFigures:
     attribution: str | None
     reasons: tuple[str, ...]
     mde: float | None
+    state: str
     panel_items: int
     sentinels_excluded: int
     arms: tuple[ArmFigures, ...]

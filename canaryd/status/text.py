@@ -48,6 +48,9 @@ def sentence_of(series: SeriesStatus) -> str:
 
 
 def _without_change(window: WindowFigures, phase: str) -> str:
+    if window.state in ("hit_down", "hit_up") and window.verdict in ("no_change_detected", "insufficient_data"):
+        hit = f"window {window.index} alone is a hit of {points(window.arms[0].delta)}"
+        return f"no change declared so far: {hit}, and a change takes two windows in a row to the same side"
     if window.verdict == "no_change_detected":
         mde = (
             f"; a change of {points(window.mde, signed=False)} would have been detected in 80 % of cases"

@@ -129,8 +129,8 @@ GROUP BY each.series, each.arm, arm.role, each.slot_date, COALESCE(each.resolved
 """,
     # The reason is why a sample is invalid, else the kind of its failure.
     "v_failed_sample": """
-SELECT series, arm, @day(slot_date) AS slot_date, @seconds(slot_date) AS time, @seconds(asked_at) AS asked_time, item_id,
-  replicate, COALESCE(invalid_reason, failure_kind) AS reason, calls, response_id
+SELECT series, arm, @day(slot_date) AS slot_date, @seconds(slot_date) AS time, @seconds(asked_at) AS asked_time,
+  item_id, replicate, COALESCE(invalid_reason, failure_kind) AS reason, calls, response_id
 FROM v_effective_sample
 WHERE invalid_reason IS NOT NULL OR failure_kind IS NOT NULL
 """,

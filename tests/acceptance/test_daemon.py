@@ -202,6 +202,50 @@ def test_a_daemon_killed_in_a_run_goes_on_and_asks_nothing_twice(project: Projec
     assert project.rows(count) == project.rows(distinct) == [(60,)]
 
 
+@pytest.fixture
+def switch() -> Iterator[tuple[str, list[str]]]:
+    """Yield the URL of a dead-man's switch, and what it was sent."""
+    sent: list[str] = []
+
+    class Taking(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            sent.append(self.path)
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Taking)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/day", sent
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_dead_mans_switch_hears_of_every_slot_that_was_begun(project: Project, switch: Any) -> None:
+    url, sent = switch
+    with project.config.open("a") as config:
+        config.write(f'[series.notify]\nheartbeat_url = "{url}"\n')
+    with project.daemon():
+        project.set_clock(f"{DAY_1}T03:10:00+00:00")
+        wait_for(lambda: sent == ["/day/start", "/day"], "a whole day")
+        wait_for(lambda: "idle, next run 2027-01-03 03:10Z" in project.log(), "waiting")
+        (project.folder / "panel" / "small.jsonl").write_text("changed\n")
+        project.set_clock("2027-01-03T03:10:00+00:00")
+        wait_for(lambda: sent[2:4] == ["/day/start", "/day/fail"], "a day that was refused")
+
+
+def test_a_week_later_the_stored_replies_are_graded_again(project: Project) -> None:
+    with project.daemon():
+        project.set_clock(f"{DAY_1}T03:10:00+00:00")
+        wait_for(lambda: "idle, next run 2027-01-03 03:10Z" in project.log(), "the first day")
+        project.set_clock("2027-01-09T03:10:00+00:00")
+        wait_for(lambda: project.metric('canaryd_regrade_mismatches{series="main"}') == 0.0, "the regrading")
+    assert project.rows("SELECT identical, differing, since FROM regrade") == [(120, 0, None)]
+
+
 def test_what_was_registered_cannot_change_under_a_running_daemon(project: Project) -> None:
     with project.daemon() as process:
         written = project.config.read_text()

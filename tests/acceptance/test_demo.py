@@ -107,3 +107,13 @@ def stored(store: Path) -> int:
     finally:
         connection.close()
     return count
+
+
+def test_a_play_goes_on_as_it_was_begun(canaryd: Any, tmp_path: Path, port: int) -> None:
+    begun = canaryd("demo", "--quick", "--dir", "play", "--port", str(port))
+    assert "no change declared so far: window 2 alone is a hit" in begun.out, "after day 18 one window is not enough"
+    other = canaryd("demo", "--dir", "play", "--resume", "--seed", "99")
+    assert (other.code, "--seed: the play to go on with was begun otherwise" in other.err) == (64, True), other.err
+    again = canaryd("demo", "--dir", "play", "--resume")
+    assert again.code == 0, again.err
+    assert "18 days, 24 items" in again.out

@@ -1,4 +1,4 @@
-"""Writes the dashboards: `python deploy/grafana/source/generate.py [FOLDER]`, by default where Grafana is told to look."""
+"""Writes the dashboards: `python deploy/grafana/source/generate.py [FOLDER]`, by default deploy/grafana/dashboards."""
 
 from __future__ import annotations
 

@@ -8,8 +8,9 @@ RED, ORANGE, YELLOW, GREEN, BLUE, GREY = "red", "orange", "yellow", "green", "bl
 STATES_TEXT = """
 **ok** no change is detected in the latest window. **warming_up** there are not two windows yet.
 
-**regression** two windows in a row are worse than the baseline and the control did not move: the model changed.
-**platform_change** the control moved as well. **unattributed_...** the control cannot say. **improvement** the same, upwards.
+**regression** two windows in a row are worse than the baseline, and the control did not move: the model changed.
+**platform_change** the control moved as well. **unattributed_...** the control cannot say.
+**improvement** the same, upwards.
 
 **not_evaluable** a complete window could not be judged; `canaryd status` names the reasons.
 

@@ -19,8 +19,10 @@ STATE_COLORS = {
 WINDOWS = f"""
 SELECT first_date || '/' || last_date AS days FROM v_window_stat WHERE {SERIES} AND role = 'tracked'
 UNION
-SELECT MIN(slot_date) || '/' || MAX(slot_date) FROM v_arm_day
-WHERE {SERIES} AND slot_date < (SELECT MIN(first_date) FROM v_window_stat WHERE {SERIES}) HAVING COUNT(*) > 0
+SELECT days FROM (
+  SELECT MIN(slot_date) || '/' || MAX(slot_date) AS days FROM v_arm_day
+  WHERE {SERIES} AND slot_date < (SELECT MIN(first_date) FROM v_window_stat WHERE {SERIES})
+) AS baseline WHERE days IS NOT NULL
 ORDER BY days
 """
 
@@ -196,7 +198,8 @@ def _change(title: str, which: str, *, repeat: str | None = None) -> Panel:
         "Change of the mean score of a window against the baseline, with its interval and the registered threshold.",
         _sql(
             f"""
-            SELECT time, delta, ci_lower AS lower, ci_upper AS upper, threshold, -threshold AS minus_threshold, 0 AS zero
+            SELECT time, delta, ci_lower AS lower, ci_upper AS upper,
+              threshold, -threshold AS minus_threshold, 0 AS zero
             FROM v_window_stat WHERE {SERIES} AND {which} AND {FROM_TO} ORDER BY time
             """
         ),
@@ -223,7 +226,7 @@ def _item_panels() -> list[Panel]:
         Panel(
             "table",
             "Items by change",
-            "Mean score of each item before and after, the largest change of the tracked arm first. Sentinels are left out.",
+            "Mean score of each item before and after, the largest change of the tracked arm first; no sentinels.",
             _sql(
                 f"""
                 SELECT item_id, family, tracked_after - tracked_before AS change, tracked_before, tracked_after,

@@ -184,6 +184,15 @@ def test_once_a_week_the_stored_replies_are_graded_again_beside_the_runs(room: R
     assert room.orders()[-1] == ("regrade", "2030-01-16")
 
 
+def test_no_regrading_begins_while_a_slot_is_to_be_tried_again(room: Room) -> None:
+    room.tick(at(8, 3, 10))
+    room.clock.moment = at(8, 3, 20)
+    room.measure("incomplete")
+    room.workers[0].code = 0
+    room.tick(at(8, 3, 20))
+    assert room.orders() == [("measure", "2030-01-08")]
+
+
 def test_a_regrading_that_fails_is_tried_again_the_next_day_and_one_that_hangs_is_killed(room: Room) -> None:
     idle_on(room, 8)
     failed = room.workers[-1]

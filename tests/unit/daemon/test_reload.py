@@ -32,6 +32,7 @@ params = { temperature = 0 }
         ('credential = "old_key"', 'credential = "new_key"'),
         ("concurrency = 4", "concurrency = 8\ntimeout_s = 30"),
         ("[schedule]", "[retry]\ncalls = 2\n[schedule]"),
+        ("[[series.arm]]", '[series.notify]\nheartbeat_url = "https://here/x"\n[[series.arm]]'),
     ],
 )
 def test_the_pace_and_the_keys_may_change(tmp_path: Path, old: str, new: str) -> None:
@@ -55,6 +56,11 @@ def test_the_pace_and_the_keys_may_change(tmp_path: Path, old: str, new: str) ->
         ("[schedule]", '[store]\nurl = "sqlite:///other.db"\n[schedule]', "store.url changed"),
         ("attempts = 3", "attempts = 0", "attempts"),
         ("[schedule]", "[schedule", "config.toml"),
+        (
+            "[[series.arm]]",
+            '[series.notify]\nheartbeat_url = "hc-ping.com/x"\n[[series.arm]]',
+            "heartbeat_url must be http:// or https://",
+        ),
     ],
 )
 def test_what_was_registered_may_not(tmp_path: Path, old: str, new: str, said: str) -> None:

@@ -32,7 +32,7 @@ def subject(tmp_path: Path) -> Subject:
     panel, protocol = load(str(path), graders=graders), prereg.load(tmp_path / "prereg.toml")
     arms = (
         Arm("tracked", "tracked", "openai", "big", "https://secret.example/v1", "a_key", {"max_tokens": 99}),
-        Arm("ctl", "control", "openai", "small"),
+        Arm("control", "control", "openai", "small"),
     )
     series = SeriesConfig(name="main", panel=path, prereg=tmp_path / "prereg.toml", seed=1, arms=arms)
     simulation = short_simulation(protocol, panel.measured, has_control=True)
