@@ -147,6 +147,15 @@ def make_project(canaryd: Any, folder: Path, port: int, names: tuple[str, ...] =
     return project
 
 
+def register_anew(canaryd: Any, project: Project, config: str) -> None:
+    """Give a project another configuration before anything was measured; its series is registered with that one."""
+    for file in project.folder.glob("canaryd.db*"):
+        file.unlink()
+    project.config.write_text(config)
+    registered = canaryd("--config", project.config, "register")
+    assert registered.code == 0, registered.err
+
+
 @pytest.fixture
 def project(canaryd: Any, tmp_path: Path, port: int) -> Iterator[Project]:
     made = make_project(canaryd, tmp_path / "project", port)
@@ -271,9 +280,9 @@ def test_an_edited_panel_blocks_the_run_and_the_daemon_stays(project: Project) -
         assert project.rows("SELECT count(*) FROM sample") == [(0,)]
 
 
-def test_a_missing_key_is_a_refused_run_with_its_reason(project: Project) -> None:
+def test_a_missing_key_is_a_refused_run_with_its_reason(canaryd: Any, project: Project) -> None:
     config = project.config.read_text()
-    project.config.write_text(config.replace(arm("tracked", "large"), SlowModel(at_once=0).arm))
+    register_anew(canaryd, project, config.replace(arm("tracked", "large"), SlowModel(at_once=0).arm))
     with project.daemon():
         project.set_clock(f"{DAY_1}T03:10:00+00:00")
         blocked = 'canaryd_run_blocked{arm="tracked",reason="credentials",series="main"}'
@@ -397,11 +406,13 @@ def completion(number: int) -> dict[str, Any]:
     }
 
 
-def test_told_to_end_in_a_run_it_lets_calls_in_flight_land_and_keeps_the_slot_open(project: Project) -> None:
+def test_told_to_end_in_a_run_it_lets_calls_in_flight_land_and_keeps_the_slot_open(
+    canaryd: Any, project: Project
+) -> None:
     model = SlowModel(at_once=8)
     (project.folder / "slow.key").write_text("a-key\n")
     config = project.config.read_text().replace(arm("tracked", "large"), model.arm)
-    project.config.write_text(config + '[credentials]\nslow_file = "slow.key"\n')
+    register_anew(canaryd, project, config + '[credentials]\nslow_file = "slow.key"\n')
     process = project.start()
     project.set_clock(f"{DAY_1}T03:10:00+00:00")
     wait_for(lambda: model.arrived == 12, "four calls in flight")

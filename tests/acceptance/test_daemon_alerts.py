@@ -41,7 +41,7 @@ def test_transitions_are_listed_as_text_and_as_json(canaryd: Any, folder: Path) 
     document = canaryd("--config", config_file, "alarms", "--json", "--series", "demo").json
     assert document["schema_version"] == 1
     assert [alarm["state"] for alarm in document["alarms"]] == ["ok", "regression"]
-    assert canaryd("--config", config_file, "alarms", "--series", "nosuch").code == 78
+    assert canaryd("--config", config_file, "alarms", "--series", "nosuch").code == 64
 
 
 class Alertmanager:

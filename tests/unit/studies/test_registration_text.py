@@ -9,14 +9,15 @@ import pytest
 
 from canaryd import graders, prereg
 from canaryd.config import SeriesConfig
+from canaryd.errors import ConfigError
 from canaryd.generators import generate
 from canaryd.hashing import digest
 from canaryd.panel import load, system_path
 from canaryd.records import Arm
 from canaryd.runner.characteristics import short_simulation
 from canaryd.store.engine import open_store
-from canaryd.store.studies import registration_document
-from canaryd.studies.registration_text import Subject, document_text, git_commit, write_document
+from canaryd.store.studies import RegistrationDocument, registration_document
+from canaryd.studies.registration_text import Subject, document_text, git_commit, keep_registration, write_document
 
 EXAMPLE = Path(__file__).parents[3] / "prereg.example.toml"
 AT = datetime(2027, 2, 28, 9, 30, tzinfo=UTC)
@@ -49,7 +50,7 @@ def test_everything_that_was_registered_stands_in_it(subject: Subject) -> None:
         *("a change can be declared once 2027-04-09 has ended", "horizon: 365 days"),
         *(
             "| tracked | tracked | openai | big | max_tokens = 99 |",
-            "| ctl | control | openai | small | none are sent |",
+            "| control | control | openai | small | none are sent |",
         ),
         *("the 99 % interval", "at least 3 points", "errors below 5 %", "at least 4 degrees of freedom"),
         *("kept when they sum to 1 .. 3", "less-effort, swapped", "in no work tree"),
@@ -76,16 +77,17 @@ def test_the_document_is_kept_with_its_hash(subject: Subject, tmp_path: Path) ->
 
     config = parse(
         '[[series]]\nname = "main"\npanel = "mine.jsonl"\n'
-        '[[series.arm]]\nname = "t"\nrole = "tracked"\nprovider = "simulated"\nmodel = "m"\n',
+        '[[series.arm]]\nname = "t"\nrole = "tracked"\nprovider = "simulated"\nmodel = "m"\n'
+        '[[series.arm]]\nname = "control"\nrole = "control"\nprovider = "simulated"\nmodel = "c"\n',
         path=tmp_path / "config.toml",
     )
     with open_store(f"sqlite:///{tmp_path / 'canaryd.db'}", create=True) as store:
         register(config.series[0], subject.panel, store=store, now=AT, start_date=date(2027, 3, 1))
-        path, document = write_document(subject, store=store, now=AT)
+        document = keep_registration(subject, store=store, now=AT)
         with store.read() as connection:
             assert registration_document(connection, "main") == document
             assert registration_document(connection, "other") is None
-    assert path.read_bytes() == document.content
+    assert write_document(subject, document).read_bytes() == document.content
     assert document.digest == digest(document.content)
 
 
@@ -113,3 +115,10 @@ def test_the_commit_says_whether_the_files_are_as_committed(tmp_path: Path) -> N
     assert git_commit(tmp_path, files=[file, tmp_path / "other"]) == commit + "+"
     file.write_text("b")
     assert git_commit(tmp_path, files=[file]) == commit + "+"
+
+
+def test_a_document_that_cannot_be_written_is_said_and_kept(subject: Subject, tmp_path: Path) -> None:
+    (tmp_path / "registration-main.md").mkdir()
+    document = RegistrationDocument(b"text", digest(b"text"), None, AT)
+    with pytest.raises(ConfigError, match="the series is registered and the store keeps the document"):
+        write_document(subject, document)
