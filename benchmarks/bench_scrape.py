@@ -21,6 +21,7 @@ from canaryd.config import parse
 from canaryd.daemon.web import Views, WebServer
 from canaryd.metrics.catalogue import BY_NAME
 from canaryd.metrics.collector import ProcessMetrics, SnapshotCollector
+from canaryd.metrics.exposition import Exposition
 from canaryd.metrics.snapshot import take_snapshot
 from canaryd.metrics.values import Snapshot
 from canaryd.runner.clock import clock_of
@@ -45,9 +46,9 @@ def figures(*, smoke: bool) -> list[Figure]:
     """Return the processor time of a scrape on an unchanged snapshot, and on one that is new at every scrape."""
     days, items, series, pairs = (2, 24, 2, 2) if smoke else (20, 24, 10, 200)
     current = Current(snapshot_of(days=days, items=items, series=series))
-    with serving(registry_of(current, series=series)) as ours:
+    with serving(exposition_of(current, series=series)) as ours:
         text = ours()
-        with serving(gauges_like(text)) as peer:
+        with serving(_unkept(gauges_like(text))) as peer:
             lines = samples_in(text)
             assert samples_in(peer()) == lines, "the peer exposes another number of samples"
             assert all(f'series="s{n}"' in text for n in range(series))
@@ -83,12 +84,17 @@ def snapshot_of(*, days: int, items: int, series: int) -> Snapshot:
     return replace(one, values=values)
 
 
-def registry_of(current: Current, *, series: int) -> CollectorRegistry:
-    """Return the registry of a daemon with that many series of two arms."""
-    registry = _registry()
-    ProcessMetrics(registry, arms=[(f"s{n}", arm) for n in range(series) for arm in ("tracked", "control")])
-    registry.register(SnapshotCollector(lambda: current.snapshot))
-    return registry
+def exposition_of(current: Current, *, series: int) -> Exposition:
+    """Return what a daemon with that many series of two arms exposes."""
+    registry, settled = _registry(), CollectorRegistry()
+    arms = [(f"s{n}", arm) for n in range(series) for arm in ("tracked", "control")]
+    metrics = ProcessMetrics(registry, settled=settled, arms=arms)
+    settled.register(SnapshotCollector(lambda: current.snapshot))
+    return Exposition(live=registry, settled=settled, state=lambda: (current.snapshot, metrics.calls_counted))
+
+
+def _unkept(registry: CollectorRegistry) -> Exposition:
+    return Exposition(live=registry, settled=CollectorRegistry(), state=lambda: None)
 
 
 def gauges_like(text: str) -> CollectorRegistry:
@@ -112,9 +118,9 @@ def _registry() -> CollectorRegistry:
 
 
 @contextmanager
-def serving(registry: CollectorRegistry) -> Iterator[Scrape]:
-    """Yield a function that scrapes a registry through canaryd's web server, over one kept connection."""
-    views = Views(registry, why_unhealthy=lambda: None, why_unready=lambda: None)
+def serving(exposition: Exposition) -> Iterator[Scrape]:
+    """Yield a function that scrapes an exposition through canaryd's web server, over one kept connection."""
+    views = Views(exposition, why_unhealthy=lambda: None, why_unready=lambda: None)
     server = WebServer(views, addresses=["127.0.0.1:0"], config_file=None, insecure=False)
     server.start()
     connection = http.client.HTTPConnection("127.0.0.1", server.ports[0])

@@ -368,7 +368,7 @@ def _share(value: float) -> str | None:
 
 
 def _confidence(value: float) -> str | None:
-    return None if 0.5 <= value <= 0.999999 else "must be at least 0.5 and at most 0.999999 (99 % is 0.99)"
+    return None if 0.5 <= value <= 1 - 1e-12 else "must be at least 0.5 and below 1 (99 % is 0.99)"
 
 
 def _each_once(known: tuple[Any, ...]) -> Callable[[list[Any]], str | None]:

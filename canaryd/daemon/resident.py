@@ -24,6 +24,7 @@ from canaryd.daemon.service import Service, tick_s
 from canaryd.daemon.web import Views, WebServer
 from canaryd.daemon.writes import count_writes
 from canaryd.metrics.collector import ProcessMetrics, SnapshotCollector
+from canaryd.metrics.exposition import Exposition
 
 _SIGNALS = {signal.SIGTERM: "stop", signal.SIGINT: "stop", signal.SIGHUP: "reload"}
 
@@ -47,19 +48,20 @@ def run_daemon(options: Options) -> None:
         UsageError: an address cannot be listened on.
         StoreUnavailable: the store is missing, or its schema is not current.
     """
-    registry = CollectorRegistry()
+    registry, settled = CollectorRegistry(), CollectorRegistry()
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     notifier = Notifier(os.environ, pid=os.getpid())
     loaded = load(options.config_path, log_level=options.log_level)
     arms = [(series.name, arm.name) for series in loaded.config.series for arm in series.arms]
-    metrics = ProcessMetrics(registry, arms=arms)
+    metrics = ProcessMetrics(registry, settled=settled, arms=arms)
     configure_logs(options.log_level, count=lambda level: metrics.log_messages.labels(level).inc())
     service = Service(loaded, metrics=metrics, notifier=notifier)
-    registry.register(SnapshotCollector(lambda: service.snapshot))
+    settled.register(SnapshotCollector(lambda: service.snapshot))
     count_writes(service.count_write)
     service.open()
-    views = Views(registry, service.why_unhealthy, service.why_unready)
+    exposition = Exposition(live=registry, settled=settled, state=lambda: (service.snapshot, metrics.calls_counted))
+    views = Views(exposition, service.why_unhealthy, service.why_unready)
     server = WebServer(
         views, addresses=options.listen, config_file=options.web_config, insecure=options.insecure_listen
     )

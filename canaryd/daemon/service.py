@@ -211,13 +211,7 @@ class Service:
         """Count what a child reports; called from the thread that reads it."""
         kind = event["event"]
         if kind == "call":
-            labels = (series, event["arm"])
-            self.metrics.requests.labels(*labels).inc()
-            self.metrics.request_seconds.labels(*labels).observe(event["seconds"])
-            if event["retry"]:
-                self.metrics.retries.labels(*labels).inc()
-            if event["failure"] is not None:
-                self.metrics.request_failures.labels(*labels, event["failure"]).inc()
+            self.metrics.count_call(series, event)
         elif kind == "write":
             self.count_write(event)
         elif kind == "log":

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import uvicorn
-from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -22,6 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from canaryd.daemon.webconfig import Door, load_web_config
 from canaryd.errors import ConfigError, UsageError
+from canaryd.metrics.exposition import Exposition
 
 if TYPE_CHECKING:
     import ssl
@@ -40,9 +39,9 @@ _PAGE = """<!doctype html>
 
 @dataclass(frozen=True, slots=True)
 class Views:
-    """What the server shows: the registry, and for each health page why not (None: all is well)."""
+    """What the server shows: the metrics, and for each health page why not (None: all is well)."""
 
-    registry: CollectorRegistry
+    exposition: Exposition
     why_unhealthy: Callable[[], str | None]
     why_unready: Callable[[], str | None]
 
@@ -58,8 +57,8 @@ def web_app(views: Views, door: Door) -> ASGIApp:
         return page
 
     def metrics(request: Request) -> Response:
-        encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        return Response(encode(views.registry), headers={"Content-Type": content_type})
+        text, content_type = views.exposition.render(request.headers.get("accept", ""))
+        return Response(text, headers={"Content-Type": content_type})
 
     def page(_request: Request) -> Response:
         return HTMLResponse(_PAGE)

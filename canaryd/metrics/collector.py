@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -45,11 +46,18 @@ def family(name: str, values: Mapping[Labels, float]) -> Metric:
 
 
 class ProcessMetrics:
-    """What only the process knows; it starts anew with it, as counters may. Known label values start at 0."""
+    """What only the process knows; it starts anew with it, as counters may. Known label values start at 0.
 
-    def __init__(self, registry: CollectorRegistry, *, arms: Sequence[tuple[str, str]]) -> None:
+    What counts provider calls is registered with `settled`, because it moves during a run alone; `calls_counted` says
+    whether it has moved.
+    """
+
+    def __init__(
+        self, registry: CollectorRegistry, *, settled: CollectorRegistry, arms: Sequence[tuple[str, str]]
+    ) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call] # the library leaves it untyped
-        self._registry = registry
+        self.calls_counted = 0
+        self._registry = settled
         self.requests = self._counter("provider_requests_total")
         self.retries = self._counter("provider_retries_total")
         self.request_failures = self._counter("provider_request_failures_total")
@@ -58,8 +66,9 @@ class ProcessMetrics:
             BY_NAME["provider_request_duration_seconds"].text,
             BY_NAME["provider_request_duration_seconds"].labels,
             buckets=REQUEST_BUCKETS_S,
-            registry=registry,
+            registry=settled,
         )
+        self._registry = registry
         self.store_writes = self._counter("store_writes_total")
         self.store_write_failures = self._counter("store_write_failures_total")
         self.log_messages = self._counter("log_messages_total")
@@ -80,6 +89,17 @@ class ProcessMetrics:
                 self.request_failures.labels(series, arm, reason)
         for level in ("critical", "error", "warning", "info", "debug"):
             self.log_messages.labels(level)
+
+    def count_call(self, series: str, event: Mapping[str, Any]) -> None:
+        """Count a call to a provider that a child reports."""
+        labels = (series, event["arm"])
+        self.requests.labels(*labels).inc()
+        self.request_seconds.labels(*labels).observe(event["seconds"])
+        if event["retry"]:
+            self.retries.labels(*labels).inc()
+        if event["failure"] is not None:
+            self.request_failures.labels(*labels, event["failure"]).inc()
+        self.calls_counted += 1  # last: a text rendered meanwhile is then rendered again
 
     def _counter(self, name: str) -> Counter:
         metric = BY_NAME[name]

@@ -190,6 +190,7 @@ async def in_thread(call: Callable[[], Any]) -> Any:
     future: asyncio.Future[Any] = loop.create_future()
 
     def deliver(result: Any, error: Exception | None) -> None:
+        """Settle the future, in the loop's own thread."""
         if future.done():
             return
         if error is None:
@@ -198,6 +199,7 @@ async def in_thread(call: Callable[[], Any]) -> Any:
             future.set_exception(error)
 
     def run() -> None:
+        """Make the call, in the thread of its own."""
         result = None
         outcome: Exception | None = RuntimeError("the call ended in a way that boto3 does not document")
         try:

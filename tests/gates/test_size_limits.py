@@ -51,7 +51,7 @@ def test_sizes(path: Path) -> None:
     assert not faults, "\n".join(faults)
 
 
-#: The file that runs model-written code inside the sandbox is no part of the daemon: there every exception is an answer.
+#: What runs model-written code inside the sandbox is no part of the daemon: there every exception is an answer.
 INSIDE_THE_SANDBOX = "canaryd/sandbox/child.py"
 
 

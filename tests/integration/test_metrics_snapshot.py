@@ -233,7 +233,7 @@ def everything(store: Store, study: Any) -> CollectorRegistry:
     registry = CollectorRegistry()
     taken = snapshot(store)
     registry.register(SnapshotCollector(lambda: taken))
-    process = ProcessMetrics(registry, arms=[("s", arm) for arm in ARMS])
+    process = ProcessMetrics(registry, settled=registry, arms=[("s", arm) for arm in ARMS])
     process.loaded_config.labels("sha256:c").set(1)
     return registry
 

@@ -48,7 +48,7 @@ class Bench:
         (folder / "clock.txt").write_text(BEFORE_DAY_1)
         self.folder, self.path, self.manager = folder, path, manager
         self.registry = CollectorRegistry()
-        self.metrics = ProcessMetrics(self.registry, arms=[("s", "old")])
+        self.metrics = ProcessMetrics(self.registry, settled=self.registry, arms=[("s", "old")])
         env = {"NOTIFY_SOCKET": manager.getsockname(), "WATCHDOG_USEC": "180000000"}
         loaded = Loaded(parse(CONFIG, path=path), CONFIG, "info")
         self.service = Service(loaded, metrics=self.metrics, notifier=Notifier(env, pid=1))

@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from canaryd.daemon.web import Views, WebServer, bind
 from canaryd.errors import UsageError
+from canaryd.metrics.exposition import Exposition
 
 State = dict[str, str | None]
 
@@ -24,7 +25,8 @@ State = dict[str, str | None]
 def serving(state: State, config_file: Path | None = None) -> Iterator[int]:
     registry = CollectorRegistry()
     Gauge("canaryd_example_ratio", "An example.", registry=registry).set(0.5)
-    views = Views(registry, lambda: state["unhealthy"], lambda: state["unready"])
+    exposition = Exposition(live=registry, settled=CollectorRegistry(), state=lambda: None)
+    views = Views(exposition, lambda: state["unhealthy"], lambda: state["unready"])
     server = WebServer(views, addresses=["127.0.0.1:0"], config_file=config_file, insecure=False)
     server.start()
     yield server.ports[0]
