@@ -13,7 +13,7 @@ from canaryd.analysis.sentinels import new_sentinel_days
 from canaryd.analysis.subject import Subject, load_subjects
 from canaryd.records import EarlyWarningDay, Verdict
 from canaryd.stats.early_warning import watch
-from canaryd.stats.rule import Reference, decide_window
+from canaryd.stats.rule import Decision, Reference, decide_window
 from canaryd.store import read, sentinels, write
 from canaryd.store.engine import Store
 from canaryd.store.lease import Lease
@@ -57,12 +57,20 @@ def _is_outdated(evidence: Evidence, verdict: Verdict) -> bool:
     return verdict.clauses.get("validity_notes", 0) != evidence.validity_notes(verdict.window_index)
 
 
-def verdict_of(evidence: Evidence, *, index: int, now: datetime, earlier: Sequence[Subject] = ()) -> Verdict:
-    """Return the verdict on one window, recomputed from the samples of it, the window before it and the baseline."""
+def decision_of(evidence: Evidence, index: int) -> Decision:
+    """Return what the registered rule says of a window, from the samples of it, the one before it and the baseline.
+
+    It is all of a verdict but what stands beside it.
+    """
     subject = evidence.subject
     previous = evidence.window(index - 1) if index > 1 else None
     reference = Reference(evidence.window(0), subject.panel, subject.prereg.rule)
-    decision = decide_window(evidence.window(index), previous, against=reference)
+    return decide_window(evidence.window(index), previous, against=reference)
+
+
+def verdict_of(evidence: Evidence, *, index: int, now: datetime, earlier: Sequence[Subject] = ()) -> Verdict:
+    """Return the verdict on one window, recomputed from the samples of it, the window before it and the baseline."""
+    subject, decision = evidence.subject, decision_of(evidence, index)
     return Verdict(
         series=subject.series.name,
         epoch=subject.epoch.number,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 
 from sqlalchemy import Connection
@@ -23,10 +24,14 @@ from canaryd.windows import utc_date
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the store holds of one series, as the statistics take it; sentinels and invalid samples are left out."""
+    """What the store holds of one series, as the statistics take it, without sentinels.
+
+    Invalid samples are left out too, unless `include_invalid` says otherwise: no verdict is ever stored of those.
+    """
 
     connection: Connection
     subject: Subject
+    include_invalid: bool = field(default=False, kw_only=True)
 
     def window(self, index: int) -> WindowData:
         """Return what was measured in a window by every arm that takes part; 0 is the baseline."""
@@ -45,7 +50,7 @@ class Evidence:
 
     def period(self, span: Span) -> Period:
         """Return scores and counts of one arm in a span."""
-        counts = samples.span_counts(self.connection, span)
+        counts = samples.span_counts(self.connection, span, include_invalid=self.include_invalid)
         return Period(
             scores=self.cells(span),
             attempts=counts.attempted,
@@ -64,13 +69,21 @@ class Evidence:
 
     def cells(self, span: Span, *, value: CellValue = "score") -> Cells:
         """Return the cells of one arm in a span."""
-        rows = samples.item_day_cells(self.connection, span, value=value)
+        rows = samples.item_day_cells(self.connection, span, value=value, include_invalid=self.include_invalid)
         return Cells(Cell(row.item_id, row.slot_date, row.n, row.total, row.total_sq) for row in rows)
 
     def validity_notes(self, index: int) -> int:
         """Return how many notes take something out of what a window rests on: itself, the one before, the baseline."""
         grid, notes = self.subject.grid, notes_by_date(self.connection, self.subject.series.name)
-        return sum(notes.get(day, 0) for each in {0, max(index - 1, 0), index} for day in grid.days_of(each))
+        return sum(notes.get(day, 0) for each in _rests_on(index) for day in grid.days_of(each))
+
+    def invalid_samples(self, index: int) -> dict[str, int]:
+        """Return how many samples of what a window rests on are invalid, by reason, over the arms that take part."""
+        counted = Counter[str]()
+        for arm in self.subject.arms:
+            for each in _rests_on(index):
+                counted.update(samples.invalid_counts(self.connection, self.span(arm, each)))
+        return dict(sorted(counted.items()))
 
     def is_closed(self, index: int) -> bool:
         """Return whether every slot of a window has ended for every arm, be it measured or missed."""
@@ -106,3 +119,8 @@ class Evidence:
         apart = caught_up_alone(self.connection, both, partner=subject.controls[0])
         together = [each.without(apart) for each in cells]
         return difference_table(together[0], together[1], shared=subject.item_ids, min_coverage=coverage)
+
+
+def _rests_on(index: int) -> set[int]:
+    """Return the windows that the verdict on a window is made of; 0 is the baseline."""
+    return {0, max(index - 1, 0), index}

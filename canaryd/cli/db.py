@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
 import click
@@ -76,3 +77,31 @@ def backup_command(config_file: str | None, out: Path) -> None:
     with open_store(config.store_url) as store:
         back_up(Path(str(url.database)), out)
         click.echo(f"copied {store.name} to {out}")
+
+
+@db.command("expire-texts")
+@click.option("--series", "series_name", help="Which series, where there are several.")
+@click.option("--before", required=True, metavar="DATE", help="Texts of slots before this UTC date go.")
+@click.option("--yes", is_flag=True, help="Really; without it the command only says what it would do.")
+@click.pass_obj
+def expire_texts_command(config_file: str | None, series_name: str | None, before: str, yes: bool) -> None:
+    """Let the texts of old replies go; digests, grades and token counts stay, and the ledger still covers them.
+
+    What has gone cannot be graded again; `canaryd regrade` counts it as expired.
+    """
+    from canaryd.runner.clock import clock_of
+    from canaryd.store.engine import open_store
+    from canaryd.store.retention import expire_texts
+
+    config = load_config(config_file)
+    series = config.one_series(series_name).name
+    try:
+        limit = date.fromisoformat(before)
+    except ValueError:
+        raise UsageError(f"--before is {before!r}, but must be a date such as 2027-01-31") from None
+    if not yes:
+        click.echo(f"would delete every reply text of {series} before {limit} for good; say --yes to do it")
+        return
+    with open_store(config.store_url) as store:
+        gone = expire_texts(store, series, before=limit, now=clock_of(config).now())
+    click.echo(f"{gone} reply texts of {series} before {limit} are gone; their digests and grades stay")

@@ -7,21 +7,35 @@ import json
 import click
 
 from canaryd.cli.context import load_config
-from canaryd.status import as_text, check_status, read_status
+from canaryd.status import as_text, check_status, read_status, with_invalid_text
 
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON document with a schema_version.")
 @click.option("--series", "series_name", help="Only this series.")
+@click.option(
+    "--include-invalid",
+    is_flag=True,
+    help="Say too what the latest decided window would have come to with invalid samples counted.",
+)
 @click.pass_obj
-def status(config_file: str | None, as_json: bool, series_name: str | None) -> None:
+def status(config_file: str | None, as_json: bool, series_name: str | None, include_invalid: bool) -> None:
     """Say what is known of every series, from the store alone; it works while nothing else runs.
 
     Exits 0 when it could report; the verdict as an exit code is `canaryd check`. The text may change at any time, a
     script reads --json.
     """
-    known = read_status(load_config(config_file), series_name)
-    click.echo(json.dumps(known.to_json(), indent=1) if as_json else as_text(known))
+    config = load_config(config_file)
+    known = read_status(config, series_name)
+    document, text = known.to_json(), as_text(known)
+    if include_invalid:
+        # It recomputes, and so imports the statistics, which a plain status never waits for.
+        from canaryd.status.with_invalid import read_with_invalid
+
+        found = read_with_invalid(config, [series.name for series in known.series])
+        document["with_invalid"] = {"stored": False, "series": [one.to_json() for one in found]}
+        text = f"{text}\n\n{with_invalid_text(found)}"
+    click.echo(json.dumps(document, indent=1) if as_json else text)
 
 
 @click.command()

@@ -22,6 +22,7 @@ from canaryd.config import Config, SeriesConfig, parse
 from canaryd.daemon import heartbeat
 from canaryd.daemon.gate import Drained, Gate
 from canaryd.daemon.logs import configure_logs
+from canaryd.daemon.pages import page_files, write_page
 from canaryd.daemon.worker import Order
 from canaryd.daemon.writes import count_writes
 from canaryd.errors import EXIT_CRASH, CanarydError, CredentialsError, Locked
@@ -50,7 +51,10 @@ def main() -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     count_writes(report)
     report({"event": "started"})
-    return obey(order, config=config, series=series)
+    code = obey(order, config=config, series=series)
+    if code not in {Drained.exit_code, Locked.exit_code}:
+        _publish(config, order.series)
+    return code
 
 
 def _order_line() -> bytes:
@@ -102,6 +106,14 @@ def obey(order: Order, *, config: Config, series: SeriesConfig) -> int:
             reasons=list(verdict.reasons),
         )
     return 0
+
+
+def _publish(config: Config, series: str) -> None:
+    """Write the page of the report anew; the day is stored, so that a page which cannot be written fails nothing."""
+    try:
+        write_page(config, series, file=page_files(config, env=os.environ)[series])
+    except (CanarydError, OSError) as error:
+        structlog.get_logger("canaryd.child").warning("report not written", series=series, reason=str(error))
 
 
 def _regrade(config: Config, series: str) -> int:

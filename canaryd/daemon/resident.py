@@ -19,6 +19,7 @@ from prometheus_client import CollectorRegistry, PlatformCollector, ProcessColle
 
 from canaryd.daemon.logs import configure_logs
 from canaryd.daemon.notify import Notifier
+from canaryd.daemon.pages import page_files
 from canaryd.daemon.reload import load
 from canaryd.daemon.service import Service, tick_s
 from canaryd.daemon.web import Views, WebServer
@@ -61,7 +62,8 @@ def run_daemon(options: Options) -> None:
     count_writes(service.count_write)
     service.open()
     exposition = Exposition(live=registry, settled=settled, state=lambda: (service.snapshot, metrics.calls_counted))
-    views = Views(exposition, service.why_unhealthy, service.why_unready)
+    reports = page_files(loaded.config, env=os.environ)
+    views = Views(exposition, service.why_unhealthy, service.why_unready, reports)
     server = WebServer(
         views, addresses=options.listen, config_file=options.web_config, insecure=options.insecure_listen
     )

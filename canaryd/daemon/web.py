@@ -1,12 +1,13 @@
-"""The web server: /metrics, /-/healthy, /-/ready and a page at / that names them; uvicorn serves them in a thread."""
+"""The web server: reports, /metrics, /-/healthy, /-/ready and a page at / that names them; uvicorn, in a thread."""
 
 from __future__ import annotations
 
 import ipaddress
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ CONNECTIONS = 64
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>canaryd</title></head>
 <body><h1>canaryd</h1><ul>
-<li><a href="/metrics">Metrics</a></li>
+{reports}<li><a href="/metrics">Metrics</a></li>
 <li><a href="/-/healthy">Healthy</a></li>
 <li><a href="/-/ready">Ready</a></li>
 </ul></body></html>
@@ -39,11 +40,15 @@ _PAGE = """<!doctype html>
 
 @dataclass(frozen=True, slots=True)
 class Views:
-    """What the server shows: the metrics, and for each health page why not (None: all is well)."""
+    """What the server shows: the metrics, for each health page why not (None: all is well), and each series' report.
+
+    `reports` are the files of the reports by series; one that does not exist yet is said to be missing.
+    """
 
     exposition: Exposition
     why_unhealthy: Callable[[], str | None]
     why_unready: Callable[[], str | None]
+    reports: Mapping[str, Path]
 
 
 def web_app(views: Views, door: Door) -> ASGIApp:
@@ -61,15 +66,29 @@ def web_app(views: Views, door: Door) -> ASGIApp:
         return Response(text, headers={"Content-Type": content_type})
 
     def page(_request: Request) -> Response:
-        return HTMLResponse(_PAGE)
+        links = "".join(f'<li><a href="/series/{name}">Report of {name}</a></li>\n' for name in views.reports)
+        return HTMLResponse(_PAGE.format(reports=links))
 
     routes = [
         Route("/", page, methods=["GET"]),
+        Route("/series/{name}", partial(_report, views.reports), methods=["GET"]),
         Route("/metrics", metrics, methods=["GET"]),
         Route("/-/healthy", state(views.why_unhealthy, "healthy"), methods=["GET"]),
         Route("/-/ready", state(views.why_unready, "ready"), methods=["GET"]),
     ]
     return Guarded(Starlette(routes=routes), door)
+
+
+def _report(reports: Mapping[str, Path], request: Request) -> Response:
+    """Return the report of a configured series; what the path says never becomes a part of a file's name."""
+    name = request.path_params["name"]
+    if name not in reports:
+        return PlainTextResponse("There is no such series; / names those there are.\n", status_code=404)
+    try:
+        return HTMLResponse(reports[name].read_bytes())
+    except FileNotFoundError:
+        missing = f"There is no report of {name} here yet; it is written when this daemon has measured or decided.\n"
+        return PlainTextResponse(missing, status_code=404)
 
 
 class Guarded:

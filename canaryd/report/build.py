@@ -59,7 +59,8 @@ class Event:
 class SeriesReport:
     """One series as a report shows it; the tracked arm comes first.
 
-    `warnings` are the early warning's rows by stream, `where` is None before the first decided window.
+    `warnings` are the early warning's rows by stream, `where` is None before the first decided window, `format_moves`
+    are what the latest re-grading of all replies says of the verdicts.
     """
 
     headline: str
@@ -73,6 +74,7 @@ class SeriesReport:
     accounts: tuple[ArmAccount, ...]
     deviations: tuple[Deviation, ...]
     coincidences: tuple[Event, ...]
+    format_moves: tuple[str, ...]
     ledger: Head | None
 
     @property

@@ -89,8 +89,10 @@ def people_section(report: SeriesReport) -> Section:
         if decided
         else Text("No deviation from the registration is noted."),
         Text("Coincidences, which decide nothing:"),
-        Bullets(noticed or ["nothing was noticed about the arms that could explain a change"]),
+        Bullets(noticed or ["nothing was noticed about the arms"]),
     ]
+    if report.format_moves:
+        parts += [Text("The stored replies, graded again:"), Bullets(list(report.format_moves))]
     return Section("Deviations and coincidences", parts)
 
 

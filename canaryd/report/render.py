@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from canaryd import prereg as registration
 from canaryd.analysis.beside import event_text
 from canaryd.records import EarlyWarningDay
+from canaryd.regrade.verdicts import format_moves
 from canaryd.report.accounting import read_accounts
 from canaryd.report.build import Event, SeriesReport, build_curve, build_events
 from canaryd.report.document import Document
@@ -98,6 +99,7 @@ def load_report(connection: Connection, series: str, *, headline: str) -> Series
             Event(one.slot_date, event_text(one))
             for one in events(connection, series, first=stored.start_date, last=date.max)
         ),
+        format_moves=format_moves(connection, series),
         ledger=ledger.head(connection, series),
     )
 

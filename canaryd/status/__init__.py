@@ -3,8 +3,8 @@
 from canaryd.status.build import build_status
 from canaryd.status.check import Check, check_status
 from canaryd.status.load import read_status
-from canaryd.status.model import SeriesRecords, SeriesStatus, Status, WindowFigures
-from canaryd.status.text import as_text
+from canaryd.status.model import SeriesRecords, SeriesStatus, Status, WindowFigures, WithInvalid
+from canaryd.status.text import as_text, with_invalid_text
 
 __all__ = [
     "Check",
@@ -12,8 +12,10 @@ __all__ = [
     "SeriesStatus",
     "Status",
     "WindowFigures",
+    "WithInvalid",
     "as_text",
     "build_status",
     "check_status",
     "read_status",
+    "with_invalid_text",
 ]

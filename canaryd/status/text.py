@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from canaryd.status.model import ArmFigures, SeriesStatus, Status, StreamStatus, WindowFigures
+from canaryd.status.model import ArmFigures, SeriesStatus, Status, StreamStatus, WindowFigures, WithInvalid
 
 _MARKS = {"ok": "●", "warming_up": "○", "not_evaluable": "!"}
 _DIRECTIONS = {"down": "regression", "up": "improvement"}
@@ -24,6 +24,22 @@ def as_text(status: Status) -> str:
     for series in status.series:
         lines += ["", *_series(series, status.now)]
     return "\n".join(lines)
+
+
+def with_invalid_text(found: Sequence[WithInvalid]) -> str:
+    """Return what would have been said with the invalid samples counted: a heading and one line per series."""
+    return "\n".join(["with invalid samples counted (nothing is stored of this)", *map(_with_invalid, found)])
+
+
+def _with_invalid(one: WithInvalid) -> str:
+    if one.window is None:
+        return f"  {one.series}: no window is decided yet"
+    if one.verdict is None:
+        return f"  {one.series}: window {one.window} rests on no invalid sample, nothing would be otherwise"
+    counted = ", ".join(f"{count} {reason}" for reason, count in one.invalid.items())
+    verdict = " ".join(filter(None, (one.verdict, one.direction, f"({', '.join(one.reasons)})" if one.reasons else "")))
+    delta = f"delta {points(one.delta)} {_interval(one.ci_lower, one.ci_upper)}".rstrip()
+    return f"  {one.series}: window {one.window} would be {verdict}, {delta}; invalid samples: {counted}"
 
 
 def sentence_of(series: SeriesStatus) -> str:

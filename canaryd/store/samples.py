@@ -55,6 +55,14 @@ def span_counts(connection: Connection, span: Span, *, include_invalid: bool = F
     return totals.counts_of(connection, span)
 
 
+def invalid_counts(connection: Connection, span: Span) -> dict[str, int]:
+    """Return how many samples of a span are invalid, by reason; sentinels are left out."""
+    reason = _SAMPLE.c.invalid_reason
+    chosen = and_(within(span), chosen_samples("exclude", include_invalid=True))
+    rows = connection.execute(select(reason, func.count()).where(chosen, reason.is_not(None)).group_by(reason))
+    return dict(rows.all())
+
+
 def tally(connection: Connection, span: Span, *, include_invalid: bool = False) -> Tally:
     """Return the sums over the samples of a span, sentinels counted."""
     row = _SAMPLE.c

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -170,9 +171,10 @@ DAY_1 = "2027-01-02"
 BOTH_COMPLETED = [("control", "completed"), ("tracked", "completed")]
 
 
-def test_a_day_is_measured_at_its_time_once_and_a_restart_changes_nothing(project: Project) -> None:
+def test_a_day_is_measured_at_its_time_once_and_a_restart_changes_nothing(canaryd: Any, project: Project) -> None:
     with project.daemon():
         assert "idle, next run 2027-01-02 03:10Z" in project.log()
+        assert "no report of main here yet" in (project.page("/series/main") or "")
         project.set_clock(f"{DAY_1}T03:12:00+00:00")
         wait_for(lambda: project.outcomes(DAY_1) == BOTH_COMPLETED, "the day")
         sampled = wait_for(lambda: project.metric('canaryd_samples_total{arm="tracked",series="main"}'), "the snapshot")
@@ -180,6 +182,10 @@ def test_a_day_is_measured_at_its_time_once_and_a_restart_changes_nothing(projec
         assert project.metric('canaryd_schedule_lateness_seconds{series="main"}') == 120.0
         assert project.metric('canaryd_provider_requests_total{arm="tracked",series="main"}') >= 30.0  # type: ignore[operator]
         kept = project.metric('canaryd_run_last_success_timestamp_seconds{arm="tracked",series="main"}')
+        assert 'href="/series/main"' in (project.page("/") or "")
+        headline = canaryd("--config", project.config, "check", "--json").json["sentence"]
+        wait_for(lambda: escape(headline) in (project.page("/series/main") or ""), "the report with the day")
+        assert "What is " not in (project.page("/series/main") or "")
     with project.daemon():
         again = project.metric('canaryd_run_last_success_timestamp_seconds{arm="tracked",series="main"}')
         assert again == kept != 0, "the value is back before the first scrape"

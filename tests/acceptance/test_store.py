@@ -379,6 +379,18 @@ def test_a_copy_is_a_store(here: Callable[..., Any], canaryd: Any, folder: Path)
     assert (itself.code, "is the store itself" in itself.err) == (64, True)
 
 
+def test_old_texts_go_when_told_to_and_nothing_else(here: Callable[..., Any]) -> None:
+    at_home = here("verify").out
+    asked = here("db", "expire-texts", "--before", "2100-01-01")
+    assert (asked.code, "say --yes" in asked.out) == (0, True)
+    assert here("db", "expire-texts", "--before", "soon").code == 64
+    gone = here("db", "expire-texts", "--before", "2100-01-01", "--yes")
+    assert "reply texts of main before 2100-01-01 are gone" in gone.out, gone.err
+    assert not gone.out.startswith("0 ")
+    verified = here("verify")
+    assert (verified.code, verified.out) == (0, at_home)
+
+
 def test_a_damaged_store_is_told(here: Callable[..., Any], folder: Path) -> None:
     forge(folder / "canaryd.db", "UPDATE run_end SET run_id = 4711 WHERE run_id = 3")
     damaged = here("db", "check")

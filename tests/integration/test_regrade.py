@@ -22,6 +22,8 @@ from canaryd.hashing import digest
 from canaryd.records import Arm, Failure, Grade, Item, Reply, RunEnd, RunStart, Sample, SampleKey
 from canaryd.regrade.replies import Bench, regrade
 from canaryd.regrade.verdicts import format_moves
+from canaryd.report.markdown import as_markdown
+from canaryd.report.render import build_document, load_report
 from canaryd.sandbox import Bwrap
 from canaryd.sandbox.backends import Transcript
 from canaryd.store import regrades
@@ -328,6 +330,8 @@ def test_a_drop_that_one_grader_version_alone_sees_is_the_format(
     kept = f" ({2 * ITEMS} replies whose text has expired keep their grade)" if expired else ""
     with store.read() as connection:
         (sentence,) = format_moves(connection, "s")
+        printed = as_markdown(build_document(load_report(connection, "s", headline="h")), prefix="s")
+    assert sentence in printed, "the report says so too"
     assert sentence == (
         "window 2: the drop exists only as exact@1 grades; as exact@2 grades the same replies there is no change: "
         f"the format moved, not the content{kept}"

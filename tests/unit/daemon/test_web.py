@@ -5,9 +5,10 @@ from __future__ import annotations
 import socket
 import ssl
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import bcrypt
 import httpx2 as httpx
@@ -22,11 +23,13 @@ State = dict[str, str | None]
 
 
 @contextmanager
-def serving(state: State, config_file: Path | None = None) -> Iterator[int]:
+def serving(
+    state: State, config_file: Path | None = None, *, reports: Mapping[str, Path] = MappingProxyType({})
+) -> Iterator[int]:
     registry = CollectorRegistry()
     Gauge("canaryd_example_ratio", "An example.", registry=registry).set(0.5)
     exposition = Exposition(live=registry, settled=CollectorRegistry(), state=lambda: None)
-    views = Views(exposition, lambda: state["unhealthy"], lambda: state["unready"])
+    views = Views(exposition, lambda: state["unhealthy"], lambda: state["unready"], reports)
     server = WebServer(views, addresses=["127.0.0.1:0"], config_file=config_file, insecure=False)
     server.start()
     yield server.ports[0]
@@ -53,6 +56,25 @@ def test_the_four_pages(state: State) -> None:
         healthy, ready = client.get("/-/healthy"), client.get("/-/ready")
         assert (healthy.status_code, healthy.text) == (503, "the scheduler has not ticked for 200 s\n")
         assert (ready.status_code, ready.text) == (503, "no snapshot\n")
+
+
+def test_the_report_of_a_configured_series_and_of_nothing_else(state: State, tmp_path: Path) -> None:
+    (tmp_path / "main.html").write_bytes("<p>−3.0 points</p>".encode())
+    (tmp_path / "other.html").write_text("not configured")
+    reports = {name: tmp_path / f"{name}.html" for name in ("main", "young")}
+    with serving(state, reports=reports) as port, httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
+        report = client.get("/series/main")
+        assert (report.status_code, report.text) == (200, "<p>−3.0 points</p>")
+        assert report.headers["content-type"] == "text/html; charset=utf-8"
+        assert client.post("/series/main").status_code == 405
+        young = client.get("/series/young")
+        assert (young.status_code, young.text.startswith("There is no report of young here yet")) == (404, True)
+        for path in ("other", "main.html", "..%2Fother", "%2E%2E/other.html", "young%00", ""):
+            refused = client.get(f"/series/{path}")
+            assert (refused.status_code, "not configured" in refused.text) == (404, False), path
+        front = client.get("/").text
+        for link in ("/series/main", "/series/young", "/metrics", "/-/healthy", "/-/ready"):
+            assert f'href="{link}"' in front
 
 
 def test_openmetrics_is_served_to_who_asks_for_it(state: State) -> None:
