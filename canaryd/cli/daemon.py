@@ -19,7 +19,7 @@ _LEVELS = click.Choice(["debug", "info", "warning", "error"])
     default=("127.0.0.1:10877",),
     show_default=True,
     metavar="IP:PORT",
-    help="Where /metrics, /-/healthy and /-/ready are served; may be repeated.",
+    help="Where /series/NAME, /metrics, /-/healthy and /-/ready are served; may be repeated.",
 )
 @click.option(
     "--web.config.file",
@@ -35,7 +35,7 @@ _LEVELS = click.Choice(["debug", "info", "warning", "error"])
 def daemon(
     config_file: str | None, listen: tuple[str, ...], web_config: Path | None, insecure: bool, log_level: str
 ) -> None:
-    """Measure every series each day at its time, decide its windows, and serve metrics, until told to stop.
+    """Measure every series each day at its time, decide its windows, and serve metrics and reports, until told to stop.
 
     SIGTERM lets calls in flight end and keeps the slot open, so that it goes on after a restart the same day. SIGHUP
     reads the configuration again; a change of what is registered is refused. Logs go to stderr.

@@ -17,18 +17,7 @@ LEVELS = ("critical", "error", "warning", "info", "debug")
 _PRIORITIES = {"critical": 2, "error": 3, "warning": 4, "info": 6, "debug": 7}
 _SECRET_FIELD = ("key", "token", "secret", "authorization", "password", "cookie")
 #: Their DEBUG lines print whole requests, and so items of the panel.
-_TALKATIVE = (
-    "anthropic",
-    "apscheduler",
-    "botocore",
-    "httpcore",
-    "httpx",
-    "httpx2",
-    "matplotlib",
-    "openai",
-    "sqlalchemy",
-    "urllib3",
-)
+_TALKATIVE = ("anthropic", "apscheduler", "botocore", "httpcore", "httpx", "httpx2", "openai", "sqlalchemy", "urllib3")
 
 Event = MutableMapping[str, Any]
 

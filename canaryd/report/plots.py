@@ -129,7 +129,7 @@ def _draw_windows(axes: Axes, arm: ArmCurve, *, values: Sequence[Interval | None
 
 def _dated(axes: Axes, report: SeriesReport, *, unit: str) -> None:
     """Label the axes, and mark the days on which something became known."""
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+    from matplotlib.dates import HOURLY, MONTHLY, AutoDateLocator, ConciseDateFormatter
 
     for event in report.events:
         axes.axvline(_number(event.day), color=PALETTE["faint"], linewidth=0.8, linestyle=":")
@@ -138,6 +138,8 @@ def _dated(axes: Axes, report: SeriesReport, *, unit: str) -> None:
     locator: Any = AutoDateLocator
     formatter: Any = ConciseDateFormatter
     axes.xaxis.set_major_locator(placed := locator(maxticks=6))
+    # Else no number of hours fits three to five days, and none of months three to five years (one day is shown in four)
+    placed.intervald[HOURLY], placed.intervald[MONTHLY] = [24], [1, 2, 3, 4, 6, 12]
     axes.xaxis.set_major_formatter(formatter(placed))
 
 

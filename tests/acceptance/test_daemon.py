@@ -71,7 +71,7 @@ class Project:
                 [*command, *listen, *options],
                 cwd=self.folder,
                 stderr=stderr,
-                env=os.environ | {"HOME": str(self.folder)},
+                env=os.environ | {"HOME": str(self.folder), "MPLCONFIGDIR": str(self.folder.parents[1] / "fonts")},
             )
         self.processes.append(process)
         return process
@@ -191,6 +191,7 @@ def test_a_day_is_measured_at_its_time_once_and_a_restart_changes_nothing(canary
         assert again == kept != 0, "the value is back before the first scrape"
         wait_for(lambda: "idle, next run 2027-01-03 03:10Z" in project.log(), "waiting")
         assert project.outcomes(DAY_1) == BOTH_COMPLETED
+    assert all(line["event"] for line in project.events()), "the drawing of pictures writes no line of its own"
 
 
 def test_after_a_long_sleep_the_lost_days_are_rows_and_only_today_runs(project: Project) -> None:

@@ -20,6 +20,7 @@ from canaryd.report.document import Document, Section, Table
 from canaryd.report.markdown import as_markdown
 from canaryd.report.page import as_page
 from canaryd.report.places import places_section
+from canaryd.report.plots import draw_scores, picture
 from canaryd.report.render import build_document, load_report, write_report
 from canaryd.report.verdicts import verdict_section
 from canaryd.stats.estimate import Estimate
@@ -222,6 +223,13 @@ def test_before_a_window_is_decided_the_report_says_so(young: Store) -> None:
     assert markdown.startswith("# canaryd: play\n\n**play: declared")
     assert "No window is decided yet." in markdown
     assert "No window is decided yet." in str(places_section(early).parts)
+
+
+@pytest.mark.parametrize("days", [1, 2, 3, 4, 5, 6])
+def test_the_first_days_have_ticks_that_are_days(report: SeriesReport, days: int) -> None:
+    arms = tuple(replace(arm, daily=arm.daily[:days]) for arm in report.arms)
+    svg = picture(lambda axes: draw_scores(axes, replace(report, arms=arms, events=(), where=None))).decode()
+    assert not re.search(r">\d\d:\d\d<", svg)
 
 
 def test_what_people_noted_and_what_was_noticed_is_printed(document: Document) -> None:
