@@ -42,7 +42,6 @@ def check_registration(config: SeriesConfig, panel: Panel) -> tuple[Prereg, tupl
     from canaryd.stats.reach import PlannedPanel
 
     protocol = registration.parse(read_bytes(config.prereg), source=str(config.prereg))
-    _require_controls(config, protocol)
     measured = panel.measured
     planned = PlannedPanel(
         clusters={item.item_id: item.cluster for item in measured},
@@ -51,7 +50,7 @@ def check_registration(config: SeriesConfig, panel: Panel) -> tuple[Prereg, tupl
             arm.name: frozenset(item.item_id for item in measured) for arm in config.arms if arm.role == "control"
         },
     )
-    return protocol, registration.check_plan(protocol, planned)
+    return protocol, (*registration.check_plan(protocol, planned), *_absent_controls(config, protocol))
 
 
 def register(config: SeriesConfig, panel: Panel, *, store: Store, now: datetime, start_date: date) -> Registered:
@@ -81,15 +80,15 @@ def register(config: SeriesConfig, panel: Panel, *, store: Store, now: datetime,
     return Registered(protocol, start_date, warnings, simulation, sentinel_false_alarms)
 
 
-def _require_controls(config: SeriesConfig, protocol: Prereg) -> None:
-    """Refuse a positive control of an arm that does not exist, while the registration may still be mended."""
+def _absent_controls(config: SeriesConfig, protocol: Prereg) -> tuple[str, ...]:
+    """Return a warning for each positive control of an arm that the series does not have."""
     names = [arm.name for arm in config.arms]
-    for control in protocol.validation.controls:
-        if control.arm is not None and control.arm not in names:
-            raise ConfigError(
-                f"{config.prereg}: validation.controls names the arm {control.arm!r}, which series {config.name!r} "
-                f"does not have; it has {', '.join(names)}"
-            )
+    return tuple(
+        f"{config.prereg}: validation.controls names the arm {control.arm!r}, which series {config.name!r} does not "
+        f"have (it has {', '.join(names)}); mend it before you register, or this series cannot be validated"
+        for control in protocol.validation.controls
+        if control.arm is not None and control.arm not in names
+    )
 
 
 def _simulation(config: SeriesConfig, panel: Panel, *, protocol: Prereg) -> JsonValue:

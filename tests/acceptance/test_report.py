@@ -62,4 +62,4 @@ def test_report_status_check_and_metrics_give_the_same_numbers(canaryd: Any, tmp
 
 def test_a_series_that_does_not_exist_is_refused(canaryd: Any) -> None:
     assert canaryd("init", "p").code == 0
-    assert canaryd("--config", "p/config.toml", "report", "--series", "other").code == 78
+    assert canaryd("--config", "p/config.toml", "report", "--series", "other").code == 64
