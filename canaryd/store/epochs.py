@@ -13,7 +13,6 @@ from typing import Literal
 from sqlalchemy import Connection, insert, select
 
 from canaryd.records import JsonValue
-from canaryd.store import ledger
 from canaryd.store import schema_contract as contract
 from canaryd.store.engine import Store
 from canaryd.store.rows import Series
@@ -81,7 +80,7 @@ def add_deviation(store: Store, deviation: Deviation) -> int:
     """
     with store.write() as connection:
         deviation_id = _add(connection, deviation)
-        ledger.extend(connection, deviation.series, kind="deviation", row_id=deviation_id)
+        _ledgered(connection, deviation.series, deviation_id=deviation_id)
         return deviation_id
 
 
@@ -95,7 +94,7 @@ def open_epoch(store: Store, deviation: Deviation, *, number: int) -> None:
         deviation_id = _add(connection, deviation)
         values = {"series": deviation.series, "epoch": number, "first_date": deviation.slot_date}
         connection.execute(insert(contract.epoch).values(**values, deviation_id=deviation_id))
-        ledger.extend(connection, deviation.series, kind="deviation", row_id=deviation_id)
+        _ledgered(connection, deviation.series, deviation_id=deviation_id)
 
 
 def _add(connection: Connection, deviation: Deviation) -> int:
@@ -103,3 +102,10 @@ def _add(connection: Connection, deviation: Deviation) -> int:
     key = connection.execute(insert(contract.deviation).values(values)).inserted_primary_key
     assert key is not None
     return int(key[0])
+
+
+def _ledgered(connection: Connection, series: str, *, deviation_id: int) -> None:
+    # Imported here: whoever only reads, `canaryd status` above all, needs no hash chain.
+    from canaryd.store import ledger
+
+    ledger.extend(connection, series, kind="deviation", row_id=deviation_id)
