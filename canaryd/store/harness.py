@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Select, and_, func, insert, or_, select
 
@@ -13,7 +13,9 @@ from canaryd.records import OUTCOME_FAILURES, JsonValue
 from canaryd.store import schema
 from canaryd.store import schema_contract as contract
 from canaryd.store.engine import Store
-from canaryd.store.lease import Lease, require_lease
+
+if TYPE_CHECKING:
+    from canaryd.store.lease import Lease
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ def reference_digests(connection: Connection, series: str, *, epoch: int) -> dic
 def keep_target(store: Store, recorded: Mapping[str, JsonValue], *, run_id: int, lease: Lease) -> None:
     """Store the recorded configuration of a run's target; raises Locked when the lease is lost."""
     with store.write() as connection:
-        require_lease(connection, lease)
+        _require(connection, lease)
         connection.execute(insert(contract.run_target).values(run_id=run_id, recorded=dict(recorded)))
 
 
@@ -85,7 +87,7 @@ def keep_report(
 ) -> None:
     """Store the configurations that an application reported in a run; raises Locked when the lease is lost."""
     with store.write() as connection:
-        require_lease(connection, lease)
+        _require(connection, lease)
         connection.execute(insert(contract.run_report).values(run_id=run_id, first=dict(first), last=dict(last)))
 
 
@@ -107,7 +109,7 @@ def report_on(
 def keep_usage(store: Store, spending: Spending, *, run_id: int, lease: Lease) -> None:
     """Store what a run used up, calls that failed included; raises Locked when the lease is lost."""
     with store.write() as connection:
-        require_lease(connection, lease)
+        _require(connection, lease)
         values = {name: getattr(spending, name) for name in Spending.__slots__}
         connection.execute(insert(contract.run_usage).values(run_id=run_id, **values))
 
@@ -146,3 +148,10 @@ def _by_samples() -> Select[Any]:
         .outerjoin(usage, usage.c.run_id == start.run_id)
         .where(usage.c.run_id.is_(None))
     )
+
+
+def _require(connection: Connection, lease: Lease) -> None:
+    # Imported here: whoever only reads, `canaryd status` above all, holds no lease.
+    from canaryd.store.lease import require_lease
+
+    require_lease(connection, lease)

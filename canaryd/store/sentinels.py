@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, func, insert, select
 
@@ -12,7 +13,9 @@ from canaryd.stats.watch_state import SentinelState
 from canaryd.store import schema_contract as contract
 from canaryd.store.engine import Store
 from canaryd.store.harness import Spending
-from canaryd.store.lease import Lease, require_lease
+
+if TYPE_CHECKING:
+    from canaryd.store.lease import Lease
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,7 @@ def add_days(store: Store, days: Sequence[SentinelDay], *, lease: Lease) -> None
         RowRefused: one is there already.
     """
     with store.write() as connection:
-        require_lease(connection, lease)
+        _require(connection, lease)
         for day in days:
             connection.execute(insert(contract.sentinel_day).values(asdict(day)))
 
@@ -117,3 +120,10 @@ def last_day(connection: Connection, series: str) -> date | None:
         select(row.slot_date).where(row.series == series).order_by(row.slot_date.desc()).limit(1)
     )
     return found
+
+
+def _require(connection: Connection, lease: Lease) -> None:
+    # Imported here: whoever only reads, `canaryd status` above all, holds no lease.
+    from canaryd.store.lease import require_lease
+
+    require_lease(connection, lease)
