@@ -203,9 +203,8 @@ def _stream(stream: StreamStatus) -> str:
     )
     if stream.alarmed_on is None:
         return text
-    return f"{text}   alarmed on {stream.alarmed_on}" + (
-        f", most likely changed on {stream.onset}" if stream.onset else ""
-    )
+    onset = f", most likely first changed day {stream.alarm_onset}" if stream.alarm_onset else ""
+    return f"{text}   alarmed on {stream.alarmed_on}{onset}"
 
 
 def _moment(moment: datetime) -> str:
