@@ -15,7 +15,7 @@ from canaryd.records import Alarm, EarlyWarningDay, Run, RunEnd, RunStart, Verdi
 from canaryd.store import schema
 from canaryd.store.rows import PanelFiles, PanelItem, Series, StoredArm, StoredVerdict
 
-_SERIES = [schema.series.c[name] for name in Series.__slots__]
+_SERIES = [schema.series.c[name] for name in Series._fields]
 
 
 def all_series(connection: Connection) -> tuple[Series, ...]:
@@ -58,7 +58,7 @@ def panel(connection: Connection, digest: str) -> PanelFiles:
 def panel_items(connection: Connection, digest: str) -> tuple[PanelItem, ...]:
     """Return the items of a stored panel in file order."""
     row = schema.panel_item.c
-    columns = [row[name] for name in PanelItem.__slots__]
+    columns = [row[name] for name in PanelItem._fields]
     rows = connection.execute(select(*columns).where(row.panel_digest == digest).order_by(row.ordinal))
     return tuple(PanelItem(**each) for each in rows.mappings())
 

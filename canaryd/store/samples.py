@@ -94,7 +94,7 @@ def samples(
 
 def _stored(row: Row[Any]) -> StoredSample:
     values = row._mapping
-    given = {name: values[name] for name in StoredSample.__slots__ if name in values}
+    given = {name: values[name] for name in StoredSample._fields if name in values}
     result = (
         Grade(row.score, row.answered, row.passed, row.grade_detail, row.grader)
         if row.failure_kind is None
