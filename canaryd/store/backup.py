@@ -1,14 +1,21 @@
-"""A consistent copy of a SQLite store while others read and write it. (PostgreSQL has `pg_dump --format=custom`.)"""
+"""A consistent copy of a store while others use it: of SQLite a store, of PostgreSQL what `pg_dump` writes."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
+import subprocess
 from contextlib import closing
 from pathlib import Path
 
+from sqlalchemy import URL
+
 from canaryd.errors import StoreUnavailable, UsageError
-from canaryd.store.engine import APPLICATION_ID
+from canaryd.store.engine import APPLICATION_ID, shown
+
+#: Prompts and replies stand in a copy: it is for its owner, and readable for the group that other readers are in.
+_MODE = 0o640
 
 
 def back_up(path: Path, copy: Path) -> None:
@@ -27,6 +34,7 @@ def back_up(path: Path, copy: Path) -> None:
             store.execute("PRAGMA busy_timeout=5000")
             store.execute("VACUUM INTO ?", (str(partial),))
         _require_whole(partial)
+        partial.chmod(_MODE)
         _sync(partial)
         partial.replace(copy)
         _sync(copy.parent)
@@ -34,6 +42,38 @@ def back_up(path: Path, copy: Path) -> None:
         raise StoreUnavailable(
             f"store {path} was not copied to {copy}: {error}; look at the disk and repeat"
         ) from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def dump_postgres(url: URL, copy: Path) -> None:
+    """Write `pg_dump --format=custom` of a PostgreSQL store to `copy`, in one step; `pg_restore` reads it.
+
+    Raises:
+        UsageError: `pg_dump` is not installed.
+        StoreUnavailable: it failed.
+    """
+    program = shutil.which("pg_dump")
+    if program is None:
+        raise UsageError(
+            "pg_dump is not installed, and copies a PostgreSQL store; install the PostgreSQL client, or take [backup] "
+            "out of the configuration and back the server up"
+        )
+    partial = copy.with_name(f"{copy.name}.partial")
+    # It is a URL of libpq without SQLAlchemy's name of the driver; a password in it is refused by the configuration.
+    source = url.set(drivername="postgresql").render_as_string(hide_password=False)
+    command = [program, "--format=custom", "--no-password", f"--file={partial}", f"--dbname={source}"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - found on PATH
+        if done.returncode != 0:
+            said = done.stderr.strip().partition("\n")[0]
+            raise StoreUnavailable(
+                f"store {shown(url)} was not copied to {copy} ({said}); look at the server and repeat"
+            )
+        partial.chmod(_MODE)
+        _sync(partial)
+        partial.replace(copy)
+        _sync(copy.parent)
     finally:
         partial.unlink(missing_ok=True)
 

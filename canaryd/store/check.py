@@ -9,6 +9,14 @@ from sqlalchemy import Connection, text
 from canaryd.store import schema
 
 
+def quick_problem(connection: Connection) -> str | None:
+    """Return what is wrong with the pages of a SQLite store, None where nothing is; it reads the whole file once."""
+    if connection.dialect.name != "sqlite":
+        return None
+    found: str = connection.execute(text("PRAGMA quick_check(1)")).scalar_one()
+    return None if found == "ok" else found
+
+
 def problems(connection: Connection) -> Iterator[str]:
     """Yield what is wrong with a store, most basic first; nothing when it is whole.
 

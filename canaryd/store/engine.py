@@ -13,6 +13,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, InternalEr
 
 from canaryd.errors import CanarydError, ConfigError, StoreUnavailable
 from canaryd.store.schema import REVISIONS
+from canaryd.store.trouble import said_of
 
 #: Marks a SQLite file as a store of canaryd ("cnry").
 APPLICATION_ID = 0x636E7279
@@ -72,7 +73,7 @@ class Store:
             # The driver's own text, and so its chain, may quote the refused row: prompts and answers stay out of logs.
             raise RowRefused(f"store {self.name} refused a row: {_broken_rule(error)}") from None
         except (OperationalError, InternalError) as error:
-            raise StoreUnavailable(f"store {self.name} cannot be used: {_first_line(error)}") from error
+            raise StoreUnavailable(f"store {self.name} cannot be used: {said_of(error)}") from error
         except StatementError as error:
             if isinstance(error, DBAPIError) or error.orig is None:
                 raise
@@ -149,7 +150,7 @@ def revision(url: URL) -> str | None:
 
 def _revision_through(engine: Engine, url: URL) -> str | None:
     is_sqlite = url.get_backend_name() == "sqlite"
-    if is_sqlite and not Path(str(url.database)).is_file():
+    if is_sqlite and not _is_file(url):
         return None
     known = "SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'"
     try:
@@ -157,11 +158,15 @@ def _revision_through(engine: Engine, url: URL) -> str | None:
             if is_sqlite:
                 _require_store_file(connection, shown(url))
             if connection.scalar(text(known if is_sqlite else "SELECT to_regclass('alembic_version')")) is None:
+                if is_sqlite and connection.scalar(text("PRAGMA page_count")):
+                    raise StoreUnavailable(
+                        f"{shown(url)} is a store of canaryd that has lost the table of its schema; restore a backup"
+                    )
                 return None
             found: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
             return found
     except DBAPIError as error:
-        raise StoreUnavailable(f"store {shown(url)} cannot be opened: {_first_line(error)}") from error
+        raise StoreUnavailable(f"store {shown(url)} cannot be opened: {said_of(error)}") from error
 
 
 def sqlite_engine(url: URL, *, begin: str, pragmas: tuple[str, ...], pool_size: int) -> Engine:
@@ -215,6 +220,15 @@ def _reader_engine(url: URL) -> Engine:
     return sqlite_engine(url, begin="BEGIN", pragmas=("query_only=ON",), pool_size=5)
 
 
+def _is_file(url: URL) -> bool:
+    """Return whether there is a file at a SQLite URL; what is there and no file is refused."""
+    path = Path(str(url.database))
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "no file"
+        raise StoreUnavailable(f"{shown(url)} is {kind}; name a file in store.url")
+    return path.exists()
+
+
 def _require_store_file(connection: Connection, name: str) -> None:
     """Refuse a SQLite library that is too old and a file that belongs to something else."""
     version = connection.dialect.server_version_info
@@ -233,7 +247,3 @@ def _broken_rule(error: IntegrityError) -> str:
     if diagnostic is None:
         return str(error.orig)
     return str(diagnostic.message_primary)
-
-
-def _first_line(error: DBAPIError) -> str:
-    return str(error.orig).strip().partition("\n")[0]

@@ -55,6 +55,21 @@ def test_a_schema_of_another_time_is_refused(
         open_store(store_url, create=True)
 
 
+def test_a_place_that_holds_no_file_and_a_store_that_lost_its_schema_are_told_apart(
+    migrated_file: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(StoreUnavailable, match="is a folder; name a file in store"):
+        open_store(f"sqlite:///{tmp_path}", create=True)
+    broken = tmp_path / "broken.db"
+    shutil.copy(migrated_file, broken)
+    connection = sqlite3.connect(broken)
+    connection.execute("DROP TABLE alembic_version")
+    connection.commit()
+    connection.close()
+    with pytest.raises(StoreUnavailable, match="lost the table of its schema; restore a backup"):
+        open_store(f"sqlite:///{broken}", create=True)
+
+
 def test_a_store_taken_back_to_nothing_does_not_exist(store_url: str) -> None:
     downgrade(store_url, to="base")
     with pytest.raises(StoreUnavailable):
@@ -69,7 +84,9 @@ def test_a_file_of_something_else_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match="is a SQLite file of another program"):
         open_store(f"sqlite:///{path}", create=True)
     path.write_bytes(b"not a database, but long enough to look like one" * 40)
-    with pytest.raises(StoreUnavailable, match="cannot be opened: file is not a database"):
+    with pytest.raises(
+        StoreUnavailable, match="cannot be opened: file is not a database; the file is damaged or of another"
+    ):
         open_store(f"sqlite:///{path}")
 
 
@@ -176,7 +193,7 @@ def test_a_full_disk_is_said_and_loses_nothing(migrated_file: Path, tmp_path: Pa
             pages = connection.execute(text("PRAGMA page_count")).scalar_one()
             connection.execute(text(f"PRAGMA max_page_count={pages}"))
         long = "".join(map(chr, range(0x4E00, 0x9000)))
-        with pytest.raises(StoreUnavailable, match="database or disk is full"):
+        with pytest.raises(StoreUnavailable, match="database or disk is full; free space on its disk and repeat"):
             append_sample(store, study.sample(run, "b", 1.0, text=long), run_id=run.run_id, lease=lease)
         with store.write() as connection:
             connection.execute(text("PRAGMA max_page_count=1000000"))
@@ -194,7 +211,9 @@ def test_a_locked_store_is_said(migrated_file: Path, tmp_path: Path, study: Any)
             connection.exec_driver_sql("PRAGMA busy_timeout=1")
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreUnavailable, match="cannot be used: database is locked"):
+        with pytest.raises(
+            StoreUnavailable, match="cannot be used: database is locked; another process has been writing"
+        ):
             append_alarm(store, Alarm("s", "ok", study.now, None), lease=lease)
         other.execute("ROLLBACK")
         other.close()
