@@ -139,7 +139,8 @@ def mark_past(books: Books) -> None:
         for run in read.runs(connection, name, first=first, last=today - timedelta(days=1)):
             slots[run.start.arm, run.start.slot_date].append(run)
     for runs in slots.values():
-        if not any(run.end is not None and run.end.outcome == "completed" for run in runs):
+        outcomes = {run.end.outcome for run in runs if run.end is not None}
+        if "completed" not in outcomes and not outcomes <= {"missed", "refused"}:
             mark_slot(books, runs)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from canaryd.analysis import analyse
 from canaryd.config import parse
 from canaryd.daemon.desk import Desk, Loaded
 from canaryd.daemon.worker import Order
@@ -56,6 +57,8 @@ class PlayedWorker:
     def begin(self) -> None:
         if self.order.work == "measure":
             self._code = self._years.measure(self.order.date)
+        elif self.order.work == "decide":
+            self._years.decide()
 
     def ended(self) -> int:
         return self._code
@@ -84,6 +87,11 @@ class TwoYears:
         for run in runs:
             end_run(self.store, RunEnd(self.clock.now(), outcome), run_id=run.run_id, lease=lease)  # type: ignore[arg-type]
         return 0
+
+    def decide(self) -> None:
+        """Decide the windows that have ended, as a child would."""
+        lease = acquire_lease(self.store, "s", holder=this_process(), now=self.clock.now(), policy=POLICY)
+        analyse(self.store, "s", lease=lease, now=self.clock.now())
 
     def pass_time(self) -> None:
         """Let time go by: mostly five hours to the next tick, sometimes a suspend, an outage or a clock set back."""
