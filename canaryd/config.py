@@ -11,12 +11,14 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from canaryd.errors import ConfigError, UsageError
-from canaryd.records import Arm, JsonValue, Role
+from canaryd.judging import JudgeConfig, judge_of
+from canaryd.params import json_values, request_params
+from canaryd.records import JUDGE_GRADER, Arm, Role
+from canaryd.service_config import ServiceConfig, parse_service
 from canaryd.tables import Table, parse_table
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 LITERAL_KEY = re.compile(r"^(sk-|AKIA|ASIA|xox[bp]-|ghp_|AIza)")
-PARAMS = ("max_tokens", "temperature", "top_p", "top_k", "seed", "effort", "response_format", "json_mode")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,14 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True)
+class PanelJudge:
+    """The judge of a panel's answers, and the file of anchors that it is held to."""
+
+    config: JudgeConfig
+    anchors: Path
+
+
+@dataclass(frozen=True, slots=True)
 class SeriesConfig:
     """One series: its panel, its registration and its arms (exactly one of them tracked)."""
 
@@ -84,6 +94,7 @@ class SeriesConfig:
     prereg: Path
     seed: int
     arms: tuple[Arm, ...]
+    judge: PanelJudge | None = None
     budget: Budget = Budget()
     heartbeat_url: str | None = None
 
@@ -91,6 +102,11 @@ class SeriesConfig:
     def tracked(self) -> Arm:
         """The tracked arm."""
         return next(arm for arm in self.arms if arm.role == "tracked")
+
+    @property
+    def asked(self) -> tuple[Arm, ...]:
+        """Everything that is asked and costs: the arms, and the judge as one more."""
+        return self.arms if self.judge is None else (*self.arms, self.judge.config.arm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +121,7 @@ class Config:
     series: tuple[SeriesConfig, ...]
     demo_clock: Path | None = None
     prices: tuple[Price, ...] = ()
+    service: ServiceConfig = field(default_factory=ServiceConfig)
 
     def one_series(self, name: str | None) -> SeriesConfig:
         """Return the series of that name, or the only one.
@@ -155,6 +172,7 @@ def parse(text: str, *, path: Path) -> Config:
         series=series,
         demo_clock=folder / clock if clock else None,
         prices=prices,
+        service=parse_service(root, folder=folder),
     )
     root.done()
     return config
@@ -220,6 +238,7 @@ def _series(table: Table, *, folder: Path) -> SeriesConfig:
         prereg=folder / table.take("prereg", str, default="prereg.toml"),
         seed=table.take("seed", int, default=1, check=_between(0, 2**53)),
         arms=tuple(_arm(arm) for arm in table.tables("arm")),
+        judge=_judge(table.table("judge"), folder=folder) if "judge" in table else None,
         budget=_budget(table.table("budget")),
         heartbeat_url=_heartbeat_url(table.table("notify")),
     )
@@ -227,10 +246,16 @@ def _series(table: Table, *, folder: Path) -> SeriesConfig:
     tracked = [arm.name for arm in series.arms if arm.role == "tracked"]
     if len(tracked) != 1:
         table.refuse("arm", f'needs exactly one arm with role = "tracked" in series {name!r}, there are {len(tracked)}')
-    names = [arm.name for arm in series.arms]
+    names = [arm.name for arm in series.asked]
     if repeated := next((arm for arm in names if names.count(arm) > 1), None):
         table.refuse("arm", f"names two arms {repeated!r} in series {name!r}; rename one")
     return series
+
+
+def _judge(table: Table, *, folder: Path) -> PanelJudge:
+    judge = PanelJudge(judge_of(table, name=JUDGE_GRADER), folder / table.take("anchors", str))
+    table.done()
+    return judge
 
 
 def _budget(table: Table) -> Budget:
@@ -267,7 +292,7 @@ def _price(table: Table) -> Price:
 def _require_prices(series: Iterable[SeriesConfig], prices: Iterable[Price], *, source: str) -> None:
     priced = {(price.provider, price.model) for price in prices}
     for one in series:
-        for arm in one.arms:
+        for arm in one.asked:
             if one.budget.counts_money and (arm.provider, arm.model) not in priced:
                 raise ConfigError(
                     f"{source}: series {one.name!r} has a budget in money, but there is no price of {arm.model!r} on "
@@ -285,8 +310,8 @@ def _arm(table: Table) -> Arm:
         model=table.take("model", str, check=lambda text: None if text else "a model must be named"),
         base_url=_url(table, "base_url"),
         credential=table.optional("credential", str, check=_name),
-        params=_params(table.table("params")),
-        options=_json_values(table.table("options")),
+        params=request_params(table.table("params")),
+        options=json_values(table.table("options")),
         timeout_s=table.take("timeout_s", float, default=60.0, check=_between(0.1, 3600)),
         concurrency=table.take("concurrency", int, default=4, check=_between(1, 256)),
         requests_per_minute=table.optional("requests_per_minute", float, check=_between(0.1, 1e6)),
@@ -295,30 +320,6 @@ def _arm(table: Table) -> Arm:
     )
     table.done()
     return arm
-
-
-def _params(table: Table) -> dict[str, JsonValue]:
-    values = _json_values(table)
-    for key in values:
-        if key not in PARAMS:
-            table.refuse(key, f"is unknown; allowed request parameters: {', '.join(PARAMS)}")
-    return values
-
-
-def _json_values(table: Table) -> dict[str, JsonValue]:
-    values = table.rest()
-    for key, value in values.items():
-        if not _is_json(value):
-            table.refuse(key, f"is {value}, which no JSON request can hold; write a text, a number, true or false")
-    return {key: cast("JsonValue", value) for key, value in values.items()}
-
-
-def _is_json(value: Any) -> bool:
-    if isinstance(value, dict):
-        return all(_is_json(inner) for inner in value.values())
-    if isinstance(value, list):
-        return all(_is_json(inner) for inner in value)
-    return isinstance(value, str | bool) or (isinstance(value, int | float) and abs(value) <= 2**53)
 
 
 def _refuse_literal_keys(root: Table, text: str) -> None:

@@ -12,18 +12,20 @@ from datetime import date, timedelta
 from canaryd.analysis import analyse
 from canaryd.config import Config, SeriesConfig
 from canaryd.errors import CanarydError, ConfigError, CredentialsError, Locked, MeasurementRefused, UsageError
-from canaryd.records import Ask, Failure, Run, RunEnd, Sample, Verdict
+from canaryd.records import Ask, Failure, Run, RunEnd, RunOutcome, Sample, Verdict
+from canaryd.runner.calls import TOLD_TO_END, Drained
 from canaryd.runner.clock import clock_of
 from canaryd.runner.closing import Books, Refused, close_past, mark_slot, next_start, refuse_arm, refuse_slot, slot_runs
 from canaryd.runner.execute import Execution, Lane, execute
 from canaryd.runner.grading import Grading
 from canaryd.runner.happened import record_happened
+from canaryd.runner.judge import JudgeBench
 from canaryd.runner.preflight import Preflight, preflight
 from canaryd.runner.project import LEASE_POLICY, held
 from canaryd.runner.record import Recorder
 from canaryd.runner.reports import ask_again, reports_of
 from canaryd.runner.slot import Slot, slot_of
-from canaryd.store import harness, observed, read, samples, write
+from canaryd.store import harness, judges, observed, read, samples, write
 from canaryd.store.engine import open_store
 from canaryd.store.epochs import Deviation, add_deviation
 from canaryd.store.lease import renew_lease
@@ -105,11 +107,17 @@ def measure(day: Day) -> DayResult:
         Locked: another process took the series over.
         StoreUnavailable: the store failed; what it had acknowledged stays.
         ConfigError, CredentialsError: an arm cannot be asked as configured; nothing was asked.
+        Drained: the process was told to end; what landed is stored, and the slot goes on where it stopped.
     """
     slot, books = day.slot, day.books
     asks = slot.owed()
     settled = settle(day, owing={ask.arm for ask in asks})
     runs = asyncio.run(measure_owed(day, asks)) if asks else ()
+    if left := [f"{run.start.arm}: {run.end.reason}" for run in runs if run.end and run.end.outcome == "abandoned"]:
+        raise Drained(
+            f"the slot {slot.slot_date} of {slot.series.name} is not complete ({'; '.join(left)}); what landed is "
+            "stored, and the same day canaryd goes on from there"
+        )
     verdicts = analyse(slot.store, slot.series.name, lease=books.lease, now=slot.clock.now())
     return DayResult((*settled, *runs), verdicts)
 
@@ -203,16 +211,38 @@ async def ask_all(day: Day, asks: Sequence[Ask], *, lanes: Mapping[str, Lane]) -
 
     An application that reports its configuration is asked once more at the end.
     """
-    slot = day.slot
-    grading = Grading({item.item_id: item for item in slot.panel.items}, slot.backend, rng=random.SystemRandom())
+    slot, judge = day.slot, day.slot.open_judge()
+    items = {item.item_id: item for item in slot.panel.items}
+    grading = Grading(items, slot.backend, rng=random.SystemRandom(), judge=judge)
     recorder = Recorder(lambda rows: _append(day.books, rows))
     try:
+        if judge is not None:
+            await hold_to_anchors(day, judge, like=asks[0], run_id=_first_run(lanes))
         execution = Execution(lanes, grading.grade, recorder, slot.retry, slot.clock, seen=lambda id_: _seen(slot, id_))
         await execute(asks, execution)
         if day.canary:
             await ask_again(slot, lanes)
     finally:
         recorder.close()
+        if judge is not None:
+            spent = _spending(judge.lane)
+            judges.keep_judge_usage(slot.store, spent, run_id=_first_run(lanes), lease=day.books.lease)
+            await judge.lane.provider.aclose()
+
+
+async def hold_to_anchors(day: Day, judge: JudgeBench, *, like: Ask, run_id: int) -> None:
+    """Let the judge judge its anchors before the items of the slot, once a day unless one got no verdict."""
+    slot, books = day.slot, day.books
+    with slot.store.read() as connection:
+        known = [each for each in judges.readings(connection, slot.series.name) if each.slot_date == slot.slot_date]
+    if slot.judge is not None and not any(reading.is_whole for reading in known):
+        reading = await judge.read(slot.judge, like, epoch=slot.epoch.number)
+        judges.keep_reading(slot.store, reading, run_id=run_id, lease=books.lease)
+
+
+def _first_run(lanes: Mapping[str, Lane]) -> int:
+    """Return the run that what the arms share is stored with."""
+    return min(lane.run_id for lane in lanes.values())
 
 
 def end_run(day: Day, run: Run, *, lane: Lane) -> Run:
@@ -224,7 +254,8 @@ def end_run(day: Day, run: Run, *, lane: Lane) -> Run:
     if lane.config_error is not None:
         ended = RunEnd(books.clock.now(), "config_error", f"{lane.config_error.kind}: {lane.config_error.detail}")
     elif missing:
-        ended = RunEnd(books.clock.now(), "incomplete", _why_incomplete(lane, missing=missing))
+        outcome: RunOutcome = "abandoned" if lane.stopped == TOLD_TO_END else "incomplete"
+        ended = RunEnd(books.clock.now(), outcome, _why_incomplete(lane, missing=missing))
     else:
         ended = RunEnd(books.clock.now(), "completed")
         mark_slot(books, slot_runs(books, start.arm, slot_date=start.slot_date))

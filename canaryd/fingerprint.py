@@ -13,6 +13,8 @@ from canaryd.hashing import canonical_json, digest
 ABSENT = "absent"
 #: The component that holds the canonical wire request as JSON text, so that a difference names the parameter.
 REQUEST = "request"
+#: The same of the judge, where the panel has items that one grades; every other component of it begins alike.
+JUDGE = "judge "
 #: Components of this name are versions of an SDK or a program between canaryd and the wire.
 TOOL = "tool "
 
@@ -47,8 +49,8 @@ def differences(before: Fingerprint, after: Fingerprint) -> tuple[Delta, ...]:
         old, new = before.components.get(name, ABSENT), after.components.get(name, ABSENT)
         if old == new or WITHHELD in (old, new):
             continue
-        if name == REQUEST and ABSENT not in (old, new):
-            found += _request_deltas(json.loads(old), json.loads(new))
+        if name in (REQUEST, JUDGE + REQUEST) and ABSENT not in (old, new):
+            found += _request_deltas(name, json.loads(old), after=json.loads(new))
         else:
             found.append(Delta(name, old, new))
     return tuple(found)
@@ -70,14 +72,14 @@ def only_tools(deltas: Iterable[Delta]) -> bool:
     >>> only_tools([Delta("tool openai", "3.57.0", "3.58.0")]), only_tools([Delta("host", "a:1", "b:1")])
     (True, False)
     """
-    return all(delta.name.startswith(TOOL) for delta in deltas)
+    return all(delta.name.removeprefix(JUDGE).startswith(TOOL) for delta in deltas)
 
 
-def _request_deltas(before: Any, after: Any) -> list[Delta]:
+def _request_deltas(request: str, before: Any, *, after: Any) -> list[Delta]:
     old, new = dict(_leaves(before)), dict(_leaves(after))
     names = sorted({*old, *new})
     return [
-        Delta(f"{REQUEST}.{name}", old.get(name, ABSENT), new.get(name, ABSENT))
+        Delta(f"{request}.{name}", old.get(name, ABSENT), new.get(name, ABSENT))
         for name in names
         if old.get(name) != new.get(name)
     ]

@@ -31,6 +31,10 @@ VerdictKind: TypeAlias = Literal["change", "no_change_detected", "not_evaluable"
 ResolvedStanding: TypeAlias = Literal["reported", "echo", "not_reported"]
 
 
+#: The grader whose grade is another model's opinion.
+JUDGE_GRADER = "judge"
+
+
 @dataclass(frozen=True, slots=True)
 class GraderSpec:
     """Which grader an item names, and that grader's options."""
@@ -51,6 +55,11 @@ class Item:
     grader: GraderSpec
     sentinel: bool = False
     replicates: int = 1
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether its grade is another model's opinion."""
+        return self.grader.type == JUDGE_GRADER
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,9 @@ class Table:
         self.path = path
         self._text = text
 
+    def __contains__(self, key: str) -> bool:
+        return key in self._left
+
     def line_of(self, key: str) -> int | None:
         """Return the line on which `key` of this table is set, or None when it stands nowhere."""
         key_pattern = rf'"?{re.escape(key)}"?\s*[.=]'

@@ -25,6 +25,7 @@ from canaryd.store import harness, ledger, notes, read, totals
 from canaryd.store.engine import RowRefused, open_store
 from canaryd.store.rows import PanelItem, Series
 from canaryd.store.transfer import import_jsonl
+from canaryd.wording import counted
 
 #: Databases add in different orders, so recomputed numbers are held to this relative difference; the ledger holds the
 #: stored ones to the last bit.
@@ -42,7 +43,8 @@ class Verified:
 
     def __str__(self) -> str:
         return (
-            f"{self.series}: ledger of {self.head.entries} entries, panel, registration, {self.verdicts} verdicts and "
+            f"{self.series}: ledger of {counted(self.head.entries, 'entry')}, panel, registration, "
+            f"{counted(self.verdicts, 'verdict')} and "
             f"{self.early_warning_days} early-warning rows agree\nhead {self.head.digest}"
         )
 
@@ -147,8 +149,11 @@ def _stored_form(ordinal: int, item: Item) -> PanelItem:
 
 def _harnesses(connection: Connection, name: str) -> Iterator[str]:
     used = {run.start.fingerprint for run in read.runs(connection, name)} - {None}
-    for wanted, components in harness.components(connection, {str(each) for each in used}).items():
-        if Fingerprint(components).digest != wanted:
+    known = harness.components(connection, {str(each) for each in used})
+    for wanted in sorted(map(str, used)):
+        if wanted not in known:
+            yield f"harness {wanted[:19]}… is missing"
+        elif Fingerprint(known[wanted]).digest != wanted:
             yield f"harness {wanted[:19]}… differs from its digest"
 
 

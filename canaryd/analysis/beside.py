@@ -8,8 +8,9 @@ from datetime import date
 from canaryd import target_config
 from canaryd.analysis.evidence import Evidence
 from canaryd.analysis.subject import Subject
+from canaryd.judging import JudgeDay, judge_days, turns
 from canaryd.records import JsonValue
-from canaryd.stats.cells import Cells
+from canaryd.stats.cells import Cell, Cells
 from canaryd.stats.outcomes import OutcomeCounts, counted_as_wrong, outcome_tests
 from canaryd.stats.paired import paired_delta
 from canaryd.stats.power import headroom
@@ -17,6 +18,7 @@ from canaryd.stats.tokens import TokenCells, token_change
 from canaryd.store import harness, observed, read, samples
 from canaryd.store.epochs import deviations
 from canaryd.store.events import Event, events
+from canaryd.store.judges import readings
 from canaryd.store.rows import Span, SpanCounts
 
 
@@ -41,10 +43,13 @@ def beside(evidence: Evidence, index: int, *, earlier: Sequence[Subject] = ()) -
 
 
 def _excluded(evidence: Evidence) -> dict[str, JsonValue]:
-    """Return how many sentinels every figure leaves out; silent where there is none."""
+    """Return how many sentinels and judged items every figure leaves out; silent where there is none."""
     items = read.panel_items(evidence.connection, evidence.subject.series.panel_digest)
-    count = sum(item.sentinel for item in items)
-    return {"sentinels_excluded": count} if count else {}
+    counts = {
+        "sentinels_excluded": sum(item.sentinel for item in items),
+        "judged_excluded": len(evidence.subject.judged),
+    }
+    return {name: count for name, count in counts.items() if count}
 
 
 def _arm(evidence: Evidence, arm: str, *, index: int) -> dict[str, JsonValue]:
@@ -62,7 +67,21 @@ def _arm(evidence: Evidence, arm: str, *, index: int) -> dict[str, JsonValue]:
         "counted_as_wrong": _sensitivity(evidence, spans),
         "resolved": _resolved(evidence, spans[1]),
         "configuration": _configuration(evidence, spans),
+        **({"judged": _judged(evidence, spans)} if subject.judged else {}),
     }
+
+
+def _judged(evidence: Evidence, spans: tuple[Span, Span]) -> JsonValue:
+    """Return the estimate of the judged items that stand beside: a change of opinions, which declares nothing."""
+    subject = evidence.subject
+    before, here = (
+        Cells(
+            Cell(row.item_id, row.slot_date, row.n, row.total, row.total_sq)
+            for row in samples.item_day_cells(evidence.connection, span, sentinels="judged")
+        )
+        for span in spans
+    )
+    return paired_delta(before, here, clusters=subject.judged, params=subject.prereg.rule.estimate).to_json()
 
 
 def _replica(evidence: Evidence, arm: str, *, index: int) -> JsonValue:
@@ -147,7 +166,21 @@ def coincidences(evidence: Evidence, index: int) -> list[JsonValue]:
         for note in deviations(evidence.connection, name)
         if note.kind in _DEVIATIONS and first <= note.slot_date <= last
     ]
-    return [{"date": day.isoformat(), "kind": kind, "text": text} for day, kind, text in sorted(found)]
+    found += [
+        (day.reading.slot_date, "judge", f"the judge: {day.sentence}") for day in judge_turns(evidence, last=last)
+    ]
+    return [{"date": day.isoformat(), "kind": kind, "text": text} for day, kind, text in sorted(found) if day >= first]
+
+
+def judge_turns(evidence: Evidence, *, last: date) -> tuple[JudgeDay, ...]:
+    """Return the slots up to a date in which the judge was first seen to have moved."""
+    rule = evidence.subject.prereg.judge
+    if rule is None:
+        return ()
+    days = judge_days(
+        readings(evidence.connection, evidence.subject.series.name, last=last), max_anchors_moved=rule.max_anchors_moved
+    )
+    return turns(days)
 
 
 _DEVIATIONS: Mapping[str, str] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
@@ -13,15 +14,17 @@ from canaryd.runner.drift import Harnesses, harnesses
 from canaryd.stats.evaluable import PanelShape
 from canaryd.store import read
 from canaryd.store.epochs import Epoch, epochs
+from canaryd.store.judges import judged_items
 from canaryd.store.rows import Series
 from canaryd.windows import Grid
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A registered series in one epoch: arms by role, items without sentinels, protocol, grid and harnesses.
+    """A registered series in one epoch: arms by role, the items of the estimates, protocol, grid and harnesses.
 
-    `replicas` are printed and enter no formula; `last` is the epoch's last slot date, None while it goes on.
+    `replicas` are printed and enter no formula; `judged` are the items that a judge grades and that stand beside the
+    estimates, each with its cluster; `last` is the epoch's last slot date, None while it goes on.
     """
 
     series: Series
@@ -31,6 +34,7 @@ class Subject:
     replicas: tuple[str, ...]
     panel: PanelShape
     item_ids: tuple[str, ...]
+    judged: Mapping[str, str]
     epoch: Epoch
     last: date | None
     grid: Grid
@@ -58,7 +62,9 @@ def load_subjects(connection: Connection, name: str) -> tuple[Subject, ...]:
     series = read.series(connection, name)
     protocol = registration.parse(read.registration(connection, name), source=f"registration of {name}")
     arms = read.arms(connection, name)
-    items = [item for item in read.panel_items(connection, series.panel_digest) if not item.sentinel]
+    beside = {item_id for item_id, is_measured in judged_items(connection, name).items() if not is_measured}
+    panel = read.panel_items(connection, series.panel_digest)
+    items = [item for item in panel if not item.sentinel and item.item_id not in beside]
     known = epochs(connection, series)
     ends = [later.first_date - timedelta(days=1) for later in known[1:]]
     return tuple(
@@ -70,6 +76,7 @@ def load_subjects(connection: Connection, name: str) -> tuple[Subject, ...]:
             replicas=tuple(arm.name for arm in arms if arm.role == "replica"),
             panel=PanelShape(len(items), {item.item_id: item.cluster for item in items}),
             item_ids=tuple(item.item_id for item in items),
+            judged={item.item_id: item.cluster for item in panel if item.item_id in beside},
             epoch=epoch,
             last=last,
             grid=Grid(epoch.first_date, protocol.rule.baseline_days, protocol.rule.window_days),

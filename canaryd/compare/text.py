@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from canaryd.compare.build import Comparison, GroupChange
 from canaryd.stats.estimate import Estimate, TooFew
+from canaryd.wording import counted
 
 _HEADLINES = {"changed": "CHANGED", "no_change": "NO CHANGE DETECTED", "not_judged": "COULD NOT BE JUDGED"}
 _REASONS = {
@@ -34,7 +35,8 @@ def as_text(comparison: Comparison, *, names: tuple[str, str]) -> str:
 
 def _lines(comparison: Comparison, names: tuple[str, str]) -> Iterator[str]:
     for title, name, side in zip(("baseline", "current"), names, comparison.sides, strict=True):
-        yield f"{title:<10}{name}   {side.rows} rows, {side.items} items, {side.unscored} rows without a score"
+        sizes = f"{counted(side.rows, 'row')}, {counted(side.items, 'item')}"
+        yield f"{title:<10}{name}   {sizes}, {counted(side.unscored, 'row')} without a score"
     yield ""
     yield _headline(comparison)
     yield from _estimate(comparison)
@@ -63,7 +65,7 @@ def _delta(estimate: Estimate | TooFew) -> str:
         return f"{delta}, without a standard error ({_REASONS[estimate.reason]})"
     low, high = estimate.ci or estimate.ci_item
     interval = f"{100 * estimate.confidence:g} % CI [{_points(low)}, {_points(high)}]"
-    return f"{delta}, SE {100 * estimate.se:.2f}, {interval}, {estimate.items_paired} items"
+    return f"{delta}, SE {100 * estimate.se:.2f}, {interval}, {counted(estimate.items_paired, 'item')}"
 
 
 def _estimate(comparison: Comparison) -> Iterator[str]:
@@ -77,13 +79,14 @@ def _estimate(comparison: Comparison) -> Iterator[str]:
     low, high = estimate.ci_item
     yield (
         f"{'':<10}item leg SE {100 * estimate.se_used:.2f}, [{_points(low)}, {_points(high)}], "
-        f"{estimate.clusters} clusters, df {estimate.df:.1f}"
+        f"{counted(estimate.clusters, 'cluster')}, df {estimate.df:.1f}"
     )
     if day := estimate.day:
         half = day.half_width(estimate.confidence)
         yield (
             f"{'':<10}day leg SE {100 * day.se:.2f}, [{_points(estimate.delta - half)}, "
-            f"{_points(estimate.delta + half)}], {day.days_baseline} and {day.days_window} days, df {day.df:.1f}"
+            f"{_points(estimate.delta + half)}], {day.days_baseline} and {counted(day.days_window, 'day')}, "
+            f"df {day.df:.1f}"
         )
     else:
         yield f"{'':<10}no day leg (fewer than two dates on a side): a shock that all items shared is not covered"
@@ -118,7 +121,7 @@ def _tokens(comparison: Comparison) -> str:
         return f"{head}, without an interval"
     low, high = bounds
     level = f"{100 * tokens.log_ratio.confidence:g} % CI"
-    return f"{head}, {level} [{100 * low:+.1f}, {100 * high:+.1f}], {tokens.log_ratio.items_paired} items"
+    return f"{head}, {level} [{100 * low:+.1f}, {100 * high:+.1f}], {counted(tokens.log_ratio.items_paired, 'item')}"
 
 
 def _groups(title: str, groups: Sequence[GroupChange]) -> Iterator[str]:

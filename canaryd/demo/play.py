@@ -17,8 +17,8 @@ from canaryd.errors import UsageError
 from canaryd.generators import generate
 from canaryd.panel import freeze, load, lock_path, system_path
 from canaryd.resources import resource
+from canaryd.runner.clock import set_demo_clock
 from canaryd.runner.registering import register
-from canaryd.schedule import due_at
 from canaryd.store import read
 from canaryd.store.engine import open_store
 
@@ -44,8 +44,9 @@ def write_project(plan: DemoPlan, folder: Path) -> Config:
     Path(lock_path(str(panel_path))).write_bytes(freeze(load(str(panel_path), graders=graders)))
     (folder / "prereg.toml").write_text(registration_of(plan, resource("prereg.example.toml").read_text()))
     (folder / "demo-api-key.txt").write_text("sk-demo-not-a-secret\n")
-    _set_clock(folder, datetime.combine(plan.date_of(1) - timedelta(days=1), time(12), UTC))
     (folder / PLAN_FILE).write_text(json.dumps(dataclasses.asdict(plan)) + "\n")
+    eve = datetime.combine(plan.date_of(1) - timedelta(days=1), time(12), UTC)
+    (folder / "demo-clock.txt").write_text(f"{eve.isoformat()}\n")
     (folder / "config.toml").write_text(configuration_of(plan))
     return open_project(folder)
 
@@ -93,22 +94,15 @@ def play(plan: DemoPlan, config: Config, *, on_day: Callable[[int], None]) -> No
     host = ModelHost.of(models_of(plan, panel), items=panel.items, today=lambda: _clock_date(folder))
     with ModelServer(host, port=plan.port):
         for day in range(_first_day(plan, folder), plan.days + 1):
-            _set_clock(folder, due_at(plan.date_of(day), DUE_MINUTE))
+            set_demo_clock(config, plan.date_of(day), minute=DUE_MINUTE)
             measure_slot(config, series, slot_date=plan.date_of(day))
             on_day(day)
-    _set_clock(folder, datetime.combine(plan.date_of(plan.days + 1), time(0, 5), UTC))
+    set_demo_clock(config, plan.date_of(plan.days + 1), minute=5)
     decide_due(config, series.name)
 
 
 def _first_day(plan: DemoPlan, folder: Path) -> int:
     return max(1, (_clock_date(folder) - plan.date_of(1)).days + 1)
-
-
-def _set_clock(folder: Path, moment: datetime) -> None:
-    """Write the demo clock in one step, so that a killed process never leaves half a time behind."""
-    written = folder / "demo-clock.txt.new"
-    written.write_text(moment.isoformat() + "\n")
-    written.replace(folder / "demo-clock.txt")
 
 
 def _clock_of(folder: Path) -> datetime:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from canaryd.errors import UsageError
 from canaryd.providers.simulated_model import SimulatedModel
-from canaryd.records import Item, Reply
+from canaryd.records import Ask, Item, Reply
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -42,9 +42,10 @@ class ModelHost:
         if model is None:
             message = f"The model {request.get('model')!r} does not exist"
             return 404, {"error": {"message": message, "type": "invalid_request_error", "code": "model_not_found"}}
-        prompt = str(request["messages"][-1]["content"])
-        item_id = self.item_ids.get(prompt, "unknown")
-        return 200, _completion(model.reply(item_id, self.today()), model=model.model)
+        first, last = (str(request["messages"][n]["content"]) for n in (0, -1))
+        item_id = self.item_ids.get(last, "unknown")
+        ask = Ask("", model.arm, self.today(), item_id, 0, system=first, prompt=last)
+        return 200, _completion(model.answer(ask), model=model.model)
 
 
 class ModelServer:

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from canaryd.duel.model import Anchor, Entry, Judged, Winner
 from canaryd.duel.outcome import Outcome, collapse_orders
+from canaryd.judging import agreeing, moved_anchors
 from canaryd.records import JsonValue
 from canaryd.stats.duel import FamilyOutcomes, WeightedGap, weighted_gap
 from canaryd.stats.estimate import figure
@@ -79,9 +80,8 @@ def _figures(judge: str, anchors: Sequence[Anchor], *, judged: Sequence[Judged])
         by_order = {one.ordering: one.winner for one in judged if (one.judge, one.question_id) == (judge, anchor.id)}
         if len(by_order) == 2:
             verdicts[anchor.id] = collapse_orders(by_order["a_first"], by_order["b_first"])
-    people = {anchor.id: anchor.winner for anchor in anchors}
-    agreeing = sum(people[name] == winner for name, winner in verdicts.items())
-    return AnchorFigures(judge, verdicts, agreeing, len(anchors))
+    people: dict[str, str] = {anchor.id: anchor.winner for anchor in anchors}
+    return AnchorFigures(judge, verdicts, agreeing(verdicts, people), len(anchors))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def _anchors_moved(earlier: Sequence[AnchorFigures], later: Sequence[AnchorFigur
     for one in later:
         both = before.get(one.judge, {}).keys() & one.verdicts.keys()
         if both:
-            moved[one.judge] = tuple(sorted(name for name in both if before[one.judge][name] != one.verdicts[name]))
+            moved[one.judge] = moved_anchors(before[one.judge], one.verdicts)
     return moved
 
 

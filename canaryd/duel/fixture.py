@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from canaryd.duel.jsonlines import LineError, parse_lines, refuse_unknown, require_clean, text_of
 from canaryd.duel.model import LABELS, WINNERS, Anchor, Question, Retrievals
+from canaryd.jsonlines import LineError, new_id, parse_lines, refuse_unknown, require_clean, text_of
 
 _KEYS = ("id", "family", "query", "expected_label", "expected_doc_id", "notes")
 _ANCHOR_KEYS = ("id", "query", "retrieval_a", "retrieval_b", "winner")
@@ -19,7 +19,7 @@ def parse_fixture(data: bytes, *, source: str) -> tuple[Question, ...]:
         ConfigError: a line is refused, or there is no question.
     """
     questions, complaints = _questions(data, source)
-    require_clean(complaints)
+    require_clean(complaints, lister="canaryd duel lint")
     return tuple(questions)
 
 
@@ -52,16 +52,14 @@ def _empty(found: Sequence[object], source: str) -> list[str]:
 
 def _question(values: Mapping[str, Any], seen: set[str]) -> Question:
     refuse_unknown(values, _KEYS)
-    question = Question(
-        id=_new_id(values, seen),
+    return Question(
+        id=new_id(values, seen),
         family=text_of(values, "family"),
         query=text_of(values, "query"),
         expected_label=text_of(values, "expected_label", allowed=LABELS) if "expected_label" in values else None,
         expected_doc_id=text_of(values, "expected_doc_id") if "expected_doc_id" in values else None,
         notes=text_of(values, "notes") if "notes" in values else None,
     )
-    seen.add(question.id)
-    return question
 
 
 def _anchor(values: Mapping[str, Any], seen: set[str]) -> Anchor:
@@ -73,18 +71,9 @@ def _anchor(values: Mapping[str, Any], seen: set[str]) -> Anchor:
         if not isinstance(passage, str):
             raise LineError(f"{key} is {passage!r}, but must be a text (an empty one where nothing was retrieved)")
         passages.append(passage)
-    anchor = Anchor(
-        id=_new_id(values, seen),
+    return Anchor(
+        id=new_id(values, seen),
         query=text_of(values, "query"),
         retrievals=Retrievals(*passages),
         winner=next(known for known in WINNERS if known == winner),
     )
-    seen.add(anchor.id)
-    return anchor
-
-
-def _new_id(values: Mapping[str, Any], seen: set[str]) -> str:
-    found = text_of(values, "id")
-    if found in seen:
-        raise LineError(f"the id {found!r} stands twice; an id is an identity, rename one")
-    return found

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from canaryd.duel.model import LABELS, Ordering, Winner
 from canaryd.hashing import digest
+from canaryd.judging import json_answer, said_of
 
 RUBRIC = """\
 You compare two retrieved contexts for one query. Each context was retrieved by another system and would be handed to
@@ -42,7 +41,6 @@ _QUESTION = """\
 </context_second>
 """
 RUBRIC_DIGEST = digest((RUBRIC + _QUESTION).encode())
-_FENCE = re.compile(r"\A```(?:json)?\s*\n(?P<body>.*)\n```\Z", re.DOTALL)
 _POSITIONS = ("first", "second", "tie")
 
 
@@ -85,18 +83,8 @@ def parse_judgement(text: str) -> Judgement | None:
     >>> parse_judgement(answer).winner, parse_judgement("The first one is better.")
     ('first', None)
     """
-    stripped = text.strip()
-    if fenced := _FENCE.match(stripped):
-        stripped = fenced["body"].strip()
-    try:
-        answer: Any = json.loads(stripped)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(answer, dict):
-        return None
+    answer = json_answer(text)
     winner, first, second = (answer.get(key) for key in ("winner", "label_first", "label_second"))
     if winner not in _POSITIONS or first not in LABELS or second not in LABELS:
         return None
-    rationale = answer.get("rationale")
-    said = rationale if isinstance(rationale, str) else ""
-    return Judgement(winner, first, second, said.encode(errors="replace").decode())
+    return Judgement(winner, first, second, said_of(answer))

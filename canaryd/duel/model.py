@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
-
-from canaryd.records import Arm
 
 Winner: TypeAlias = Literal["a", "b", "tie"]
 Side: TypeAlias = Literal["a", "b"]
@@ -60,21 +57,6 @@ class SubstrateConfig:
     query_field: str = "query"
     text_path: str = "text"
     credential: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeConfig:
-    """One judge: the arm that asks it, its declared model family and version, and dated prices where there are any."""
-
-    arm: Arm
-    family: str
-    version: str
-    usd_per_million: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def identity(self) -> str:
-        """`provider:model:version`, by which records name the judge."""
-        return f"{self.arm.provider}:{self.arm.model}:{self.version}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any
 from canaryd.config import Credentials
 from canaryd.duel.fixture import parse_anchors, parse_fixture
 from canaryd.duel.judge import RUBRIC_DIGEST
-from canaryd.duel.model import Entry, JudgeConfig
+from canaryd.duel.model import Entry
 from canaryd.duel.record import parse_record
 from canaryd.duel.registration import Duel, bind, parse_plan
 from canaryd.errors import ConfigError, Locked, MeasurementRefused, UsageError
@@ -102,17 +102,7 @@ def lock_content(project: DuelProject) -> bytes:
 
 def judge_configurations(duel: Duel) -> dict[str, JsonValue]:
     """Return by judge what makes it the instrument it is: family, address and parameters, and never a key."""
-    return {judge.identity: _configuration(judge) for judge in duel.plan.judges}
-
-
-def _configuration(judge: JudgeConfig) -> dict[str, JsonValue]:
-    return {
-        "family": judge.family,
-        "base_url": judge.arm.base_url,
-        "params": dict(judge.arm.params),
-        "options": dict(judge.arm.options),
-        "rubric": RUBRIC_DIGEST,
-    }
+    return {judge.identity: judge.configuration(RUBRIC_DIGEST) for judge in duel.plan.judges}
 
 
 def register_duel(project: DuelProject) -> bool:

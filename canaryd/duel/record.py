@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from canaryd.duel.jsonlines import LineError, parse_lines, require_clean, text_of
 from canaryd.duel.model import (
     LABELS,
     ORDERINGS,
@@ -19,6 +18,7 @@ from canaryd.duel.model import (
 )
 from canaryd.errors import MeasurementRefused
 from canaryd.hashing import canonical_json
+from canaryd.jsonlines import LineError, parse_lines, require_clean, text_of
 from canaryd.records import JsonValue
 
 SCHEMA_VERSION = 1

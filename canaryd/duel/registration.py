@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from canaryd.config import LITERAL_KEY, NAME, PARAMS, Credentials
+from canaryd import checks
+from canaryd.config import LITERAL_KEY, Credentials
 from canaryd.duel.judge import RUBRIC_DIGEST
-from canaryd.duel.model import Anchor, JudgeConfig, Question, SubstrateConfig, Thresholds
+from canaryd.duel.model import Anchor, Question, SubstrateConfig, Thresholds
 from canaryd.errors import ConfigError
 from canaryd.hashing import digest_parts
-from canaryd.records import Arm
+from canaryd.judging import JudgeConfig, judge_of
 from canaryd.tables import Table, parse_table
 
 #: A family with fewer questions has an interval of its own that says little; asked for at registration, not required.
@@ -107,12 +109,12 @@ def parse_plan(data: bytes, *, source: str) -> DuelPlan:
     root = parse_table(text, source=source)
     budget, substrates = root.table("budget"), root.table("substrate")
     plan = DuelPlan(
-        name=root.take("name", str, check=_name),
+        name=root.take("name", str, check=checks.name),
         source=source,
-        fixture=root.take("fixture", str, check=_filled),
-        anchors=root.optional("anchors", str, check=_filled),
-        retrieval_tokens=root.take("retrieval_tokens", int, check=_between(1, 100_000)),
-        max_calls=budget.take("max_calls", int, check=_between(1, 1_000_000)),
+        fixture=root.take("fixture", str, check=checks.filled),
+        anchors=root.optional("anchors", str, check=checks.filled),
+        retrieval_tokens=root.take("retrieval_tokens", int, check=checks.between(1, 100_000)),
+        max_calls=budget.take("max_calls", int, check=checks.between(1, 1_000_000)),
         weights=_weights(root.table("weights")),
         thresholds=_thresholds(root.table("threshold")),
         substrates=(_substrate(substrates.table("a")), _substrate(substrates.table("b"))),
@@ -139,31 +141,31 @@ def _weights(table: Table) -> dict[str, float]:
 
 def _thresholds(table: Table) -> Thresholds:
     thresholds = Thresholds(
-        min_gap=table.take("min_gap", float, check=_share),
-        min_fabrication_ratio=table.take("min_fabrication_ratio", float, check=_between(1, 1000)),
-        min_fabrications_against_zero=table.take("min_fabrications_against_zero", int, check=_between(1, 1000)),
-        confidence=table.take("confidence", float, check=_between(0.5, 0.9999)),
-        max_unjudged_share=table.take("max_unjudged_share", float, check=_between(0, 1)),
-        bootstrap_draws=table.take("bootstrap_draws", int, check=_between(100, 1_000_000)),
-        max_anchors_moved=table.take("max_anchors_moved", int, check=_between(0, 1000)),
+        min_gap=table.take("min_gap", float, check=checks.share),
+        min_fabrication_ratio=table.take("min_fabrication_ratio", float, check=checks.between(1, 1000)),
+        min_fabrications_against_zero=table.take("min_fabrications_against_zero", int, check=checks.between(1, 1000)),
+        confidence=table.take("confidence", float, check=checks.between(0.5, 0.9999)),
+        max_unjudged_share=table.take("max_unjudged_share", float, check=checks.between(0, 1)),
+        bootstrap_draws=table.take("bootstrap_draws", int, check=checks.between(100, 1_000_000)),
+        max_anchors_moved=table.take("max_anchors_moved", int, check=checks.between(0, 1000)),
     )
     table.done()
     return thresholds
 
 
 def _substrate(table: Table) -> SubstrateConfig:
-    kind = table.take("kind", str, check=_one_of("http", "command", "python"))
+    kind = table.take("kind", str, check=checks.one_of("http", "command", "python"))
     shared: dict[str, Any] = {
-        "id": table.take("id", str, check=_filled),
-        "timeout_s": table.take("timeout_s", float, check=_between(0.1, 3600)),
+        "id": table.take("id", str, check=checks.filled),
+        "timeout_s": table.take("timeout_s", float, check=checks.between(0.1, 3600)),
     }
     if kind == "http":
         substrate = SubstrateConfig(
             kind="http",
-            target=(table.take("url", str, check=_url),),
-            query_field=table.take("query_field", str, check=_filled),
-            text_path=table.take("text_path", str, check=_filled),
-            credential=table.optional("credential", str, check=_name),
+            target=(table.take("url", str, check=checks.url),),
+            query_field=table.take("query_field", str, check=checks.filled),
+            text_path=table.take("text_path", str, check=checks.filled),
+            credential=table.optional("credential", str, check=checks.name),
             **shared,
         )
     elif kind == "command":
@@ -192,43 +194,19 @@ def _judges(root: Table) -> tuple[JudgeConfig, JudgeConfig]:
 
 
 def _judge(table: Table, *, name: str) -> JudgeConfig:
-    judge = JudgeConfig(
-        arm=Arm(
-            name=name,
-            role="control",
-            provider=table.take("provider", str, check=_filled),
-            model=table.take("model", str, check=_filled),
-            base_url=table.optional("base_url", str, check=_url),
-            credential=table.optional("credential", str, check=_name),
-            params=_params(table.table("params")),
-            options=table.table("options").rest(),
-            timeout_s=table.take("timeout_s", float, check=_between(0.1, 3600)),
-            concurrency=table.take("concurrency", int, check=_between(1, 64)),
-        ),
-        family=table.take("family", str, check=_filled),
-        version=table.take("version", str, check=_filled),
-        usd_per_million=_prices(table),
-    )
+    judge = dataclasses.replace(judge_of(table, name=name), usd_per_million=_prices(table))
     table.done()
     return judge
 
 
 def _prices(table: Table) -> dict[str, float]:
     prices = table.table("usd_per_million")
-    known = {side: prices.optional(side, float, check=_between(0, 100_000)) for side in ("input", "output")}
+    known = {side: prices.optional(side, float, check=checks.between(0, 100_000)) for side in ("input", "output")}
     prices.done()
     found = {side: price for side, price in known.items() if price is not None}
     if len(found) == 1:
         table.refuse("usd_per_million", "names one of input and output; a cost takes both")
     return found
-
-
-def _params(table: Table) -> dict[str, Any]:
-    values: dict[str, Any] = table.rest()
-    for key in values:
-        if key not in PARAMS:
-            table.refuse(key, f"is unknown; allowed request parameters: {', '.join(PARAMS)}")
-    return values
 
 
 def _credentials(table: Table) -> Credentials:
@@ -241,31 +219,6 @@ def _credentials(table: Table) -> Credentials:
             table.refuse(key, "holds a key itself; put it in a file and name that file")
         files[key.removesuffix("_file")] = value
     return Credentials(allow_env=allow_env, files=files)
-
-
-def _between(low: float, high: float) -> Callable[[float], str | None]:
-    return lambda value: None if low <= value <= high else f"must be between {low:g} and {high:g}"
-
-
-def _one_of(*allowed: str) -> Callable[[str], str | None]:
-    return lambda value: None if value in allowed else f"must be one of {', '.join(allowed)}"
-
-
-def _share(value: float) -> str | None:
-    return None if 0 < value <= 1 else "must be above 0 and at most 1 (it is a fraction: 0.2 is 20 points)"
-
-
-def _filled(value: str) -> str | None:
-    return None if value.strip() else "must not be empty"
-
-
-def _name(value: str) -> str | None:
-    allowed = "must be 1 to 63 small letters, digits, - and _, beginning with a letter or digit"
-    return None if NAME.fullmatch(value) else allowed
-
-
-def _url(value: str) -> str | None:
-    return None if re.match(r"https?://[^/\s@]+(/|$)", value) else "must be a URL without user or password"
 
 
 def _command_line(value: list[Any]) -> str | None:

@@ -11,7 +11,6 @@ from canaryd.duel.judge import RUBRIC, Judgement, parse_judgement, prompt_of
 from canaryd.duel.model import (
     SIDES,
     Entry,
-    JudgeConfig,
     Judged,
     Question,
     Retrievals,
@@ -25,14 +24,12 @@ from canaryd.duel.record import to_line
 from canaryd.duel.registration import Duel
 from canaryd.duel.substrates import Substrate, SubstrateError
 from canaryd.errors import MeasurementRefused
+from canaryd.judging import ASKED_AT_MOST, JudgeConfig
 from canaryd.providers.base import Provider, ProviderError, failure_kind
 from canaryd.records import OUTCOME_FAILURES, Ask, Failure, Reply
 from canaryd.runner.clock import Clock
 from canaryd.runner.retry import Spent, jitter_of, wait_s
 from canaryd.windows import utc_date
-
-#: An answer that does not parse is asked once more.
-ASKED_AT_MOST = 2
 
 
 @dataclass(slots=True)

@@ -12,8 +12,9 @@ from canaryd.duel.model import SIDES, Entry, Question, Retrievals, Side, Substra
 from canaryd.duel.pairing import cut, owed
 from canaryd.duel.project import DuelProject, appending, read_record, require_registered
 from canaryd.duel.record import retrievals_of
-from canaryd.duel.run import ASKED_AT_MOST, Bench, Budget, run_owed
+from canaryd.duel.run import Bench, Budget, run_owed
 from canaryd.duel.substrates import Substrate, build_substrate
+from canaryd.judging import ASKED_AT_MOST
 from canaryd.providers import build_provider
 from canaryd.providers.base import Provider, Surroundings
 from canaryd.providers.credentials import find_secret

@@ -9,10 +9,23 @@ from types import MappingProxyType
 
 from canaryd import hashing
 from canaryd.graders.answers import FALLBACKS, extract
-from canaryd.graders.base import Example, Grader, GraderError, Job, JobResult, Option, Outside, unanswered
+from canaryd.graders.base import (
+    Example,
+    Grader,
+    GraderError,
+    Job,
+    JobResult,
+    Opinion,
+    Option,
+    Outside,
+    Question,
+    Result,
+    unanswered,
+)
 from canaryd.graders.choice import CHOICE
 from canaryd.graders.code import CODE
 from canaryd.graders.constraints import CONSTRAINTS
+from canaryd.graders.judge import JUDGE
 from canaryd.graders.number import DIGITS, NUMBER
 from canaryd.graders.pattern import REGEX
 from canaryd.graders.schema import SCHEMA
@@ -25,6 +38,8 @@ __all__ = [
     "GraderError",
     "Job",
     "JobResult",
+    "Opinion",
+    "Question",
     "complaint",
     "digest",
     "grade",
@@ -34,7 +49,7 @@ __all__ = [
 ]
 
 GRADERS: Mapping[str, Grader] = MappingProxyType(
-    {member.name: member for member in (EXACT, CHOICE, NUMBER, DIGITS, EDIT, CONSTRAINTS, SCHEMA, REGEX, CODE)}
+    {member.name: member for member in (EXACT, CHOICE, NUMBER, DIGITS, EDIT, CONSTRAINTS, SCHEMA, REGEX, CODE, JUDGE)}
 )
 
 #: What a grader that meets an item or a text it was not made for may raise; anything else is a fault of the harness.
@@ -52,7 +67,7 @@ SHARED_OPTIONS: Mapping[str, Option] = MappingProxyType(
 )
 
 
-def grade(item: Item, reply: str | JobResult) -> Grade:
+def grade(item: Item, reply: str | Result) -> Grade:
     """Return the grade of a reply's text, or of the result of the job it asked for (see `job`); pure.
 
     Raises:
@@ -74,21 +89,21 @@ def grade(item: Item, reply: str | JobResult) -> Grade:
     return replace(judged, grader=f"{grader.name}@{grader.version}")
 
 
-def _judged(grader: Grader, item: Item, *, reply: str | JobResult) -> Grade:
+def _judged(grader: Grader, item: Item, *, reply: str | Result) -> Grade:
     """Return what the grader's own half says."""
     if isinstance(grader.judge, Outside):
-        if isinstance(reply, JobResult):
+        if not isinstance(reply, str):
             return grader.judge.judge(reply, item)
         if _answer(item, reply):
-            raise ValueError("its answer has to be run first")
-        return unanswered("no program in a declared form")
-    if isinstance(reply, JobResult):
+            raise ValueError("its answer needs outside work first")
+        return unanswered("no answer in a declared form")
+    if not isinstance(reply, str):
         raise TypeError("it takes no job")
     answer = _answer(item, reply)
     return unanswered("no answer in a declared form") if answer is None else grader.judge(answer, item)
 
 
-def job(item: Item, text: str) -> Job | None:
+def job(item: Item, text: str) -> Job | Question | None:
     """Return the outside work that a reply needs before it can be graded, or None where it can be graded as it is.
 
     Raises:

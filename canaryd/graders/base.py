@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from canaryd.records import Grade, GraderSpec, Item, JsonValue
 
@@ -48,6 +48,25 @@ class JobResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """Work for a judge: the rules that it is told, and what it is asked."""
+
+    system: str
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What a judge answered to a question, as it wrote it."""
+
+    text: str
+
+
+#: What comes of outside work: of a program that ran, or of a judge that was asked.
+Result: TypeAlias = JobResult | Opinion
+
+
+@dataclass(frozen=True, slots=True)
 class Example:
     """One row of a grader's golden table: it is documentation, test, and part of the grader's digest.
 
@@ -59,7 +78,7 @@ class Example:
     score: float
     answered: bool = True
     options: Options = field(default_factory=dict)
-    result: JobResult | None = None
+    result: Result | None = None
 
     def item(self, grader: str) -> Item:
         """Return an item that asks for this example's target."""
@@ -71,8 +90,8 @@ class Example:
 class Outside:
     """The two pure halves of a grader that needs outside work: the job an answer asks for, and its result's grade."""
 
-    job: Callable[[str, Item], Job]
-    judge: Callable[[JobResult, Item], Grade]
+    job: Callable[[str, Item], Job | Question]
+    judge: Callable[[Any, Item], Grade]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 
 from canaryd.graders import GRADERS, SHARED_OPTIONS
-from canaryd.graders.base import Example, Grader, Option
+from canaryd.graders.base import Example, Grader, JobResult, Option, Result
 from canaryd.records import JsonValue
 
 _HEAD = """\
@@ -28,8 +29,9 @@ that it is tested by; the results of that table and the version are what the dig
 
 def document() -> str:
     """Return the page as Markdown."""
+    judged = Path(__file__).with_name("judged.md").read_text(encoding="utf-8")
     shared = "\nEvery grader takes:\n\n" + _option_table(SHARED_OPTIONS)
-    return "\n".join([_HEAD + shared, *[_section(grader) for grader in GRADERS.values()]])
+    return "\n".join([_HEAD + shared, *[_section(grader) for grader in GRADERS.values()], judged])
 
 
 def _section(grader: Grader) -> str:
@@ -52,10 +54,17 @@ def _option_table(options: Mapping[str, Option]) -> str:
 def _row(example: Example, *, outside: bool) -> list[str]:
     """Return one example as the cells of a table."""
     result = example.result
-    job = [] if not outside else ["-" if result is None else f"{result.outcome} {_cell(list(result.outputs))}"]
+    job = [] if not outside else ["-" if result is None else _outside(result)]
     options = _cell(dict(example.options)) if example.options else ""
     answered = "yes" if example.answered else "no"
     return [_cell(example.target), options, _cell(example.text), *job, f"{example.score:.3g}", answered]
+
+
+def _outside(result: Result) -> str:
+    """Return what the outside work of an example came to."""
+    if isinstance(result, JobResult):
+        return f"{result.outcome} {_cell(list(result.outputs))}"
+    return _cell(result.text)
 
 
 def _cell(value: JsonValue) -> str:

@@ -1,8 +1,7 @@
 """Every metric of canaryd, as data: its name (without the prefix), type, labels and help text.
 
-`source` says where its value comes from: the `store` (a snapshot, so that a restart loses nothing), the `process`
-itself, or `later:` and the feature that will bring it, until when it is not exported. Rendering takes names, labels and
-texts from here, so nothing can be exported that is not in this list.
+`source` says where its value comes from: the `store` (a snapshot, so that a restart loses nothing) or the `process`
+itself. Rendering takes names, labels and texts from here, so nothing can be exported that is not in this list.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from typing import Literal
 from canaryd.records import FAILURE_KINDS
 
 Kind = Literal["gauge", "counter", "histogram"]
+Source = Literal["store", "process"]
 
 PREFIX = "canaryd_"
 BLOCKED_REASONS = (
@@ -31,7 +31,24 @@ BLOCKED_REASONS = (
 FAILURE_REASONS = tuple(sorted(FAILURE_KINDS))
 TOKEN_KINDS = ("input", "output", "reasoning")
 WINDOWS = ("latest", "previous")
+#: The clauses of a window that may fail; a test holds them to the rule.
+NOT_EVALUABLE_REASONS = (
+    "baseline_harness",
+    "baseline_error_rate",
+    "baseline_too_few_days",
+    "no_data",
+    "error_rate",
+    "harness",
+    "too_few_days",
+    "too_few_items",
+    "too_few_clusters",
+    "no_day_leg",
+    "previous_window",
+)
+#: Why a program that a model wrote brought no result: the sandbox failed, ended it, or two runs of it did not agree.
+SANDBOX_REASONS = ("differs", "memory", "output_limit", "protocol_error", "sandbox_error", "timeout")
 REQUEST_BUCKETS_S = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0)
+SANDBOX_BUCKETS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 40.0)
 
 #: The values of the label `state` of each state set; exactly one of them is 1.
 STATES = {
@@ -48,6 +65,7 @@ STATES = {
     "early_warning_state": ("warming_up", "ok", "alarm"),
     "token_state": ("warming_up", "ok", "increase", "decrease", "not_evaluable"),
     "outcome_rate_state": ("warming_up", "ok", "moved", "not_evaluable"),
+    "judge_state": ("none", "ok", "moved", "unjudged"),
     "sentinel_state": ("none", "warming_up", "ok", "moved", "collapsed", "unjudged"),
 }
 
@@ -60,15 +78,10 @@ class Metric:
     kind: Kind
     labels: tuple[str, ...]
     text: str
-    source: str
-
-    @property
-    def exported(self) -> bool:
-        """Whether canaryd exports it today."""
-        return not self.source.startswith("later:")
+    source: Source
 
 
-def _rows(source: str, kind: Kind, *, table: str) -> list[Metric]:
+def _rows(source: Source, kind: Kind, *, table: str) -> list[Metric]:
     """Parse lines of `name | labels | help`."""
     cells = [[cell.strip() for cell in line.split("|")] for line in table.strip().splitlines()]
     return [Metric(name, kind, tuple(labels.split()), text, source) for name, labels, text in cells]
@@ -83,6 +96,8 @@ harness_info | series arm fingerprint | The harness fingerprint of the latest me
 ledger_info | series head | The head of the ledger of the series; always 1.
 alarm_state | series state | The state of the series; 1 for the current one.
 alarm_state_since_timestamp_seconds | series | When the current alarm state began.
+alarm_acknowledged_until_timestamp_seconds | series state | Until when somebody has acknowledged an alarm state.
+not_evaluable_reason | series reason | Whether the latest window is not evaluable for this reason.
 early_warning_state | series stream state | The state of an early-warning stream; 1 for the current one.
 early_warning_capital | series stream | The capital of an early-warning stream after its latest day.
 early_warning_threshold | series stream | The capital at which an early-warning stream alarms.
@@ -90,6 +105,12 @@ token_state | series state | Whether the tracked arm's output tokens moved; 1 fo
 outcome_rate_state | series state | Whether refusals and the like moved; 1 for the current state.
 sentinel_state | series state | The state of the sentinels; 1 for the current one.
 sentinels_excluded | series | Sentinel items of the panel, which enter no estimate.
+judge_info | series judge resolved_model | The judge of the panel's answers, and who answered for it last; always 1.
+judge_state | series state | The state of the judge against its anchors; 1 for the current one.
+judge_agreement_ratio | series | Share of the anchors on which the judge said last what people say.
+judge_anchors_moved | series | Anchors that got another verdict than when the baseline began.
+judged_primary | series | Whether what the judge grades enters the estimates.
+judged_excluded | series | Judged items of the panel, which enter no estimate.
 window_delta_ratio | series arm window | Change of the mean score against the baseline.
 window_delta_ci_lower_ratio | series arm window | Lower bound of the change's confidence interval.
 window_delta_ci_upper_ratio | series arm window | Upper bound of the change's confidence interval.
@@ -152,6 +173,7 @@ snapshot_duration_seconds | | How long taking the snapshot took.
 lease_held | series | Whether this process holds the lease of the series.
 config_last_reload_successful | | Whether the last reading of the configuration succeeded.
 config_last_reload_success_timestamp_seconds | | When the configuration was last read with success.
+store_backup_last_success_timestamp_seconds | | When the daemon last copied the store; 0 is never.
 """
 _PROCESS_COUNTERS = """
 provider_requests_total | series arm | Calls to the provider, every attempt counted.
@@ -161,33 +183,20 @@ store_writes_total | | Committed transactions.
 store_write_failures_total | | Transactions that the database failed.
 log_messages_total | level | Log lines by level.
 clock_jumps_total | | Steps of the calendar clock.
+sandbox_executions_total | | Programs of a model that were run in the sandbox.
+sandbox_failures_total | reason | Programs that brought no result, by reason.
+webhook_deliveries_total | | Messages that were posted to the webhook, every try counted.
+webhook_failures_total | | Messages that the webhook did not take.
 """
 _PROCESS_HISTOGRAMS = """
 provider_request_duration_seconds | series arm | How long a call to the provider took.
+sandbox_execution_duration_seconds | | How long a program took in the sandbox.
 """
-_LATER: tuple[tuple[str, Kind, str], ...] = (
-    ("later: code items", "counter", "sandbox_executions_total | | Programs run in the sandbox."),
-    ("later: code items", "counter", "sandbox_failures_total | reason | Sandboxes that failed."),
-    ("later: code items", "histogram", "sandbox_execution_duration_seconds | | How long a program ran."),
-    (
-        "later: webhook",
-        "counter",
-        """webhook_deliveries_total | | Deliveries to the webhook.
-webhook_failures_total | | Deliveries that failed.""",
-    ),
-    (
-        "later: backups",
-        "gauge",
-        "store_backup_last_success_timestamp_seconds | | When the last backup was made.",
-    ),
-)
-
 METRICS: tuple[Metric, ...] = (
     *_rows("store", "gauge", table=_GAUGES),
     *_rows("store", "counter", table=_COUNTERS),
     *_rows("process", "gauge", table=_PROCESS_GAUGES),
     *_rows("process", "counter", table=_PROCESS_COUNTERS),
     *_rows("process", "histogram", table=_PROCESS_HISTOGRAMS),
-    *(metric for source, kind, table in _LATER for metric in _rows(source, kind, table=table)),
 )
 BY_NAME = {metric.name: metric for metric in METRICS}

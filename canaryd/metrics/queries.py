@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from sqlalchemy import Connection, and_, case, distinct, false, func, select, text
+from sqlalchemy import Connection, and_, case, distinct, func, select, text, true
 from sqlalchemy.sql.elements import ColumnElement
 
 from canaryd.metrics.catalogue import TOKEN_KINDS
@@ -82,7 +82,7 @@ def slot_figures(connection: Connection, series: str, *, arm: str, slot_date: da
     """Return the figures of one arm in one slot."""
     row = schema.effective_sample.c
     mine = _slot(series, arm=arm, slot_date=slot_date)
-    measured = and_(row.score.is_not(None), row.sentinel.is_(false()))
+    measured = and_(row.score.is_not(None), row.measured.is_(true()))
     sums = connection.execute(
         select(
             func.count(),

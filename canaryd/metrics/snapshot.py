@@ -14,6 +14,7 @@ from canaryd import __version__
 from canaryd import prereg as registration
 from canaryd.metrics import queries
 from canaryd.metrics.catalogue import BLOCKED_REASONS, FAILURE_REASONS, STATES, TOKEN_KINDS
+from canaryd.metrics.judge import add_judge
 from canaryd.metrics.money import Purse, add_money
 from canaryd.metrics.values import Snapshot, Values
 from canaryd.metrics.windows import add_windows, last_day
@@ -22,6 +23,7 @@ from canaryd.records import Alarm, Run
 from canaryd.schedule import DAY, Owing, SlotPolicy, due_slots, next_due
 from canaryd.stats.watch_state import SentinelState, early_warning_state, sentinel_series_state
 from canaryd.store import ledger, read, regrades, sentinels
+from canaryd.store.acknowledgements import acknowledgements
 from canaryd.store.engine import Store
 from canaryd.store.events import events
 from canaryd.store.rows import Series, StoredArm
@@ -65,6 +67,7 @@ def take_snapshot(
             _add_series(connection, values, known=each)
             _add_states(connection, values, known=each)
             _add_sentinels(connection, values, known=each)
+            add_judge(connection, values, series=each.name, protocol=each.prereg)
             add_windows(values, each.name, arms=each.arms, verdicts=read.verdicts(connection, each.name))
             for arm in each.arms:
                 _add_arm(connection, values, known=each, arm=arm)
@@ -105,10 +108,12 @@ def _add_states(connection: Connection, values: Values, *, known: Known) -> None
     values.add("alarm_state_since_timestamp_seconds", current.since, name)
     for state in STATES["alarm_state"]:
         values.add("alarm_transitions_total", sum(alarm.state == state for alarm in alarms), name, state)
+    for state, given in acknowledgements(connection, name).items():
+        values.add("alarm_acknowledged_until_timestamp_seconds", given.until, name, state)
     verdict = read.latest_verdict(connection, name)
     decided_through = None if verdict is None else last_day(verdict.verdict.clauses)
     for stream in known.prereg.early_warning.streams:
-        days = read.early_warnings(connection, name, stream=stream)
+        days = read.early_warning_marks(connection, name, stream=stream)
         state = early_warning_state(days, decided_through=decided_through)
         values.add_state("early_warning_state", state, name, stream)
         if days:

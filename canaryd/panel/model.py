@@ -67,8 +67,8 @@ class Panel:
 
     @property
     def measured(self) -> tuple[Item, ...]:
-        """The items that take part in aggregates: all but the sentinels."""
-        return tuple(item for item in self.items if not item.sentinel)
+        """The items that a grader of canaryd measures: no sentinel, and none that a judge grades."""
+        return tuple(item for item in self.items if not item.sentinel and not item.is_judged)
 
     @property
     def digest(self) -> str:

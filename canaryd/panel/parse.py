@@ -179,6 +179,10 @@ def _item(raw: Mapping[str, JsonValue], graders: Grading) -> Item:
         sentinel=sentinel,
         replicates=replicates,
     )
+    if item.sentinel and item.is_judged:
+        raise _LineError(
+            f"{what} is a sentinel that a judge grades; an opinion watches nothing, give it another grader"
+        )
     complaint = graders.complaint(item)
     if complaint is not None:
         raise _LineError(f"{what} cannot be graded: {complaint}")

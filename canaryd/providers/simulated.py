@@ -16,7 +16,7 @@ from canaryd.records import Arm, Ask, Reply, SampleKey
 #: They are part of the wire request, as everywhere; the model that is not there does not react to them.
 PARAMS = frozenset({"max_tokens", "temperature", "top_p", "top_k", "seed", "effort", "response_format", "json_mode"})
 OPTIONS = frozenset({"seed", "eras", "faults", "abilities"})
-_ERA_KEYS = frozenset({"from", "drop", "logit_shift", "token_factor", "resolved_model"})
+_ERA_KEYS = frozenset({"from", "drop", "logit_shift", "token_factor", "resolved_model", "says"})
 
 
 def build(arm: Arm, surroundings: Surroundings) -> SimulatedProvider:
@@ -24,7 +24,8 @@ def build(arm: Arm, surroundings: Surroundings) -> SimulatedProvider:
 
     `abilities` maps item ids to probabilities, `faults` maps kinds to rates. An era is
     `{from = "2026-02-01", drop = 0.15, token_factor = 0.67}`, where `drop` is the mean over the panel as a fraction;
-    `logit_shift` may stand in its place, and `resolved_model` rolls the name that the model reports.
+    `logit_shift` may stand in its place, `resolved_model` rolls the name that the model reports, and `says` is the
+    label that it gives every answer as a judge.
 
     Raises:
         ConfigError: an option cannot be read, or an item's grader has no simulated answers.
@@ -62,7 +63,7 @@ class SimulatedProvider:
         """
         key = SampleKey(ask.series, ask.arm, ask.slot_date, ask.item_id, ask.replicate)
         self._attempts[key] += 1
-        return self._model.reply(ask.item_id, ask.slot_date, replicate=ask.replicate, attempt=self._attempts[key])
+        return self._model.answer(ask, attempt=self._attempts[key])
 
     def wire_request(self, ask: Ask) -> WireRequest:
         """Return what a real provider of the same arm would be sent, in plain form."""
@@ -100,7 +101,7 @@ def _era(arm: Arm, model: SimulatedModel, *, entry: Any, where: str) -> Era:
         shift = float(entry.get("logit_shift", 0.0))
         if "drop" in entry:
             shift = shift_for_drop([model.ability(item_id) for item_id in model.answers], float(entry["drop"]))
-        return Era(first, shift, float(entry.get("token_factor", 1.0)), entry.get("resolved_model"))
+        return Era(first, shift, float(entry.get("token_factor", 1.0)), entry.get("resolved_model"), entry.get("says"))
     except (TypeError, ValueError) as error:
         raise bad_option(arm, where, why=f"cannot be read: {error}") from None
 

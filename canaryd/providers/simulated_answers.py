@@ -21,12 +21,14 @@ class AnswerPair:
 
 
 def answer_pair(item: Item) -> AnswerPair:
-    """Return the two reply texts of an item, both tried on its own grader.
+    """Return the two reply texts of an item, both tried on its own grader where that is no judge.
 
     Raises:
         ConfigError: the item's target does not determine a right answer, or none of the wrong ones is read as wrong.
     """
     right = right_reply(item)
+    if item.is_judged:
+        return AnswerPair(right=right, wrong="<answer>I cannot say.</answer>")
     if right is None or not grade(item, right).passed:
         raise ConfigError(
             f"item {item.item_id!r}: the simulated provider cannot answer it, because its target and grader "

@@ -6,6 +6,7 @@ machine and in any order of asking.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import math
@@ -14,9 +15,11 @@ from dataclasses import dataclass, field
 from datetime import date
 from statistics import NormalDist, fmean
 
+from canaryd.graders.judge import SYSTEM
 from canaryd.providers.base import ProviderError, standing_of
 from canaryd.providers.simulated_answers import AnswerPair
-from canaryd.records import CONFIG_FAILURES, OUTCOME_FAILURES, TRANSPORT_FAILURES, Reply, StopKind
+from canaryd.providers.simulated_judge import opinion
+from canaryd.records import CONFIG_FAILURES, OUTCOME_FAILURES, TRANSPORT_FAILURES, Ask, Reply, StopKind
 
 #: The faults that can be given a rate; `no_usage` is a good reply without token counts.
 FAULTS = TRANSPORT_FAILURES | CONFIG_FAILURES | OUTCOME_FAILURES | {"no_usage"}
@@ -32,14 +35,16 @@ _TOKENS_SD_WITHIN = 0.2
 class Era:
     """How the model behaves from the date `first` on, until the next era.
 
-    `logit_shift` is added to every item's log odds, `token_factor` multiplies output tokens, and `resolved_model` is
-    the name that the model reports (None: the name it was asked by).
+    `logit_shift` is added to every item's log odds, `token_factor` multiplies output tokens, `resolved_model` is the
+    name that the model reports (None: the name it was asked by), and `says` is the label that it gives every answer as
+    a judge (None: the right one).
     """
 
     first: date
     logit_shift: float = 0.0
     token_factor: float = 1.0
     resolved_model: str | None = None
+    says: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +111,13 @@ class SimulatedModel:
             output_tokens=max(1, round(_TOKENS_MEDIAN * math.exp(spread) * era.token_factor)) if counted else None,
             standing=standing_of(self.model, resolved),
         )
+
+    def answer(self, ask: Ask, *, attempt: int = 1) -> Reply:
+        """Return the reply to an ask: an opinion where it is asked as a judge, see `reply` else."""
+        reply = self.reply(ask.item_id, ask.slot_date, replicate=ask.replicate, attempt=attempt)
+        if ask.system != SYSTEM or not reply.text:
+            return reply
+        return dataclasses.replace(reply, text=opinion(ask.prompt, always=self.era(ask.slot_date).says))
 
 
 def uniforms(*key: str | int) -> tuple[float, float, float, float]:

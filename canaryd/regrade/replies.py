@@ -31,7 +31,8 @@ def regrade(store: Store, series: str, *, since: date | None, now: datetime, ben
     """Grade every stored reply of a series (from the slot of `since` on) again, store and return what came of it.
 
     Replies that failed (refused, cut off, empty) have no grade and are left out; one whose grader failed has its say
-    again. Nothing that is stored changes.
+    again. A judge's opinion is no grade that could be had again, so judged items are left out too. Nothing that is
+    stored changes.
 
     Raises:
         UsageError: the series is not registered.
@@ -70,6 +71,10 @@ class _Tally:
     graders: set[str] = field(default_factory=set)
     known: dict[tuple[str, str | None], Grade | Failure] = field(default_factory=dict)
 
+    def is_judged(self, sample: StoredSample) -> bool:
+        """Whether a sample's grade is a judge's opinion."""
+        return self.grading.items[sample.key.item_id].is_judged
+
     async def add(self, sample: StoredSample) -> None:
         """Grade one stored reply again and count it."""
         if sample.text is None:
@@ -101,7 +106,8 @@ async def _grade_all(store: Store, series: str, *, since: date | None, tally: _T
     for span in _spans(store, series, since=since):
         with store.read() as connection:
             found = samples.samples(connection, span, include_invalid=True)
-        await asyncio.gather(*(tally.add(sample) for sample in found if _has_grade(sample)))
+        again = [sample for sample in found if _has_grade(sample) and not tally.is_judged(sample)]
+        await asyncio.gather(*(tally.add(sample) for sample in again))
 
 
 def _spans(store: Store, series: str, *, since: date | None) -> Iterator[Span]:

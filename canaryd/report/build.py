@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
+from canaryd.judging import JudgeDay
 from canaryd.prereg import Prereg
 from canaryd.records import EarlyWarningDay, Verdict
 from canaryd.report.accounting import ArmAccount
@@ -60,7 +61,7 @@ class SeriesReport:
     """One series as a report shows it; the tracked arm comes first.
 
     `warnings` are the early warning's rows by stream, `where` is None before the first decided window, `format_moves`
-    are what the latest re-grading of all replies says of the verdicts.
+    are what the latest re-grading of all replies says of the verdicts, `judge` are its slots, none without one.
     """
 
     headline: str
@@ -75,6 +76,7 @@ class SeriesReport:
     deviations: tuple[Deviation, ...]
     coincidences: tuple[Event, ...]
     format_moves: tuple[str, ...]
+    judge: tuple[JudgeDay, ...]
     ledger: Head | None
 
     @property

@@ -9,6 +9,7 @@ from canaryd.report import words
 from canaryd.report.build import SeriesReport
 from canaryd.report.document import Bullets, Fold, Part, Picture, Section, Table, Text
 from canaryd.report.plots import draw_false_alarms, draw_power, picture
+from canaryd.stats.binomial import upper_limit
 
 _KNOWN_LIMITS = (
     "An unlucky baseline is part of every later delta: a false alarm persists from window to window.",
@@ -47,16 +48,13 @@ def _characteristics(answer: Mapping[str, Any]) -> Iterator[Part]:
     )
     alarms = answer["false_alarms"]
     days = sorted(alarms[0]["rule"], key=int)
-    rows = [
-        (f"{100 * row['shock']['sd']:g}", *(f"{100 * row['rule'][each]['share']:.2f}" for each in days))
-        for row in alarms
-    ]
+    rows = [(f"{100 * row['shock']['sd']:g}", *(_share(row["rule"][each]) for each in days)) for row in alarms]
     head = ("day shock, points", *(f"within {each} days" for each in days))
     yield Picture(
         "false-alarms",
         "False declarations although nothing changes (% of series)",
         picture(lambda axes: draw_false_alarms(axes, answer)),
-        Table("False declarations, % of series", head, rows),
+        Table("False declarations, % of series (exact 95 % upper limit)", head, rows),
     )
     changes = answer["detections"]
     if changes:
@@ -76,6 +74,11 @@ def _characteristics(answer: Mapping[str, Any]) -> Iterator[Part]:
             picture(lambda axes: draw_power(axes, answer)),
             Table("Declared changes, % of series", head, rows),
         )
+
+
+def _share(simulated: Mapping[str, Any]) -> str:
+    limit = upper_limit(simulated["share"], simulated["series"])
+    return f"{100 * simulated['share']:.2f} ({100 * limit:.2f})"
 
 
 def people_section(report: SeriesReport) -> Section:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 
@@ -11,11 +11,14 @@ from sqlalchemy import Connection
 
 from canaryd import prereg as registration
 from canaryd.analysis.beside import event_text
+from canaryd.judging import JudgeDay, judge_days
+from canaryd.prereg import Prereg
 from canaryd.records import EarlyWarningDay
 from canaryd.regrade.verdicts import format_moves
 from canaryd.report.accounting import read_accounts
 from canaryd.report.build import Event, SeriesReport, build_curve, build_events
-from canaryd.report.document import Document
+from canaryd.report.document import Document, Section
+from canaryd.report.judge import judge_section
 from canaryd.report.limits import accounting_section, limits_section, people_section, registration_section
 from canaryd.report.markdown import as_markdown
 from canaryd.report.page import as_page
@@ -26,10 +29,12 @@ from canaryd.report.where import read_where
 from canaryd.store import epochs, ledger, read, samples
 from canaryd.store.engine import Store
 from canaryd.store.events import events
+from canaryd.store.judges import readings
 from canaryd.store.rows import Span
 
-_SECTIONS = (
+_SECTIONS: tuple[Callable[[SeriesReport], Section | None], ...] = (
     verdict_section,
+    judge_section,
     curves_section,
     dates_section,
     places_section,
@@ -64,7 +69,9 @@ def write_report(store: Store, series: str, *, headline: str, folder: Path) -> t
 
 def build_document(report: SeriesReport) -> Document:
     """Return the report as a document, in the order in which a reader asks."""
-    return Document(f"canaryd: {report.name}", report.headline, [section(report) for section in _SECTIONS])
+    return Document(
+        f"canaryd: {report.name}", report.headline, [made for section in _SECTIONS if (made := section(report))]
+    )
 
 
 def load_report(connection: Connection, series: str, *, headline: str) -> SeriesReport:
@@ -100,8 +107,15 @@ def load_report(connection: Connection, series: str, *, headline: str) -> Series
             for one in events(connection, series, first=stored.start_date, last=date.max)
         ),
         format_moves=format_moves(connection, series),
+        judge=_judge_days(connection, series, protocol=protocol),
         ledger=ledger.head(connection, series),
     )
+
+
+def _judge_days(connection: Connection, series: str, *, protocol: Prereg) -> tuple[JudgeDay, ...]:
+    if protocol.judge is None:
+        return ()
+    return judge_days(readings(connection, series), max_anchors_moved=protocol.judge.max_anchors_moved)
 
 
 def _daily_means(connection: Connection, span: Span) -> list[tuple[date, float]]:

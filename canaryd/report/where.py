@@ -78,7 +78,8 @@ def _cells(evidence: Evidence, windows: Sequence[int]) -> Cells:
 def _groups(connection: Connection, evidence: Evidence) -> tuple[dict[str, str], dict[str, str]]:
     """Return item -> family and item -> target label, for the labels that several items share."""
     panel = read.panel_items(connection, evidence.subject.series.panel_digest)
-    items = [item for item in panel if not item.sentinel]
+    measured = set(evidence.subject.item_ids)
+    items = [item for item in panel if item.item_id in measured]
     labels: dict[str, JsonValue] = {item.item_id: item.target_label for item in items if item.target_label is not None}
     return {item.item_id: item.family for item in items if item.family is not None}, shared_targets(labels)
 

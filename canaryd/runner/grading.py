@@ -1,4 +1,4 @@
-"""Grading a reply: in this process, and for items of code with the program run in the sandbox in between."""
+"""Grading a reply: in this process, or with outside work in between, a program in the sandbox or a judge's opinion."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from canaryd import graders, sandbox
 from canaryd.graders.base import Outside
 from canaryd.records import Ask, Failure, Grade, Item
+from canaryd.runner.judge import JudgeBench
 
 _PROGRAMS_AT_ONCE = 2
 
 
 def needs_sandbox(items: Iterable[Item]) -> bool:
     """Whether grading an item means running a program that a model wrote."""
-    return any(isinstance(graders.GRADERS[item.grader.type].judge, Outside) for item in items)
+    return any(isinstance(graders.GRADERS[item.grader.type].judge, Outside) and not item.is_judged for item in items)
 
 
 @dataclass(slots=True)
@@ -26,6 +27,7 @@ class Grading:
     items: Mapping[str, Item]
     backend: sandbox.Backend
     rng: random.Random
+    judge: JudgeBench | None = None
     _free: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_PROGRAMS_AT_ONCE))
 
     async def grade(self, ask: Ask, text: str) -> Grade | Failure:
@@ -35,10 +37,18 @@ class Grading:
             job = graders.job(item, text)
             if job is None:
                 return graders.grade(item, text)
-            async with self._free:
-                ran = await asyncio.to_thread(sandbox.execute, job, backend=self.backend, rng=self.rng)
-            return graders.grade(item, ran)
+            result = await self._opinion(job, ask) if isinstance(job, graders.Question) else await self._ran(job)
+            return result if isinstance(result, Failure) else graders.grade(item, result)
         except graders.GraderError as error:
             return Failure("grader_error", str(error))
         except sandbox.SandboxError as error:
             return Failure("sandbox_error", str(error))
+
+    async def _ran(self, job: graders.Job) -> graders.JobResult:
+        async with self._free:
+            return await asyncio.to_thread(sandbox.execute, job, backend=self.backend, rng=self.rng)
+
+    async def _opinion(self, question: graders.Question, ask: Ask) -> graders.Opinion | Failure:
+        if self.judge is None:
+            return Failure("grader_error", "there is no judge here to ask")
+        return await self.judge.opinion(question, ask)

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from datetime import date
 
 from canaryd.delta import WITHHELD
-from canaryd.fingerprint import REQUEST, TOOL, Fingerprint
+from canaryd.fingerprint import JUDGE, REQUEST, TOOL, Fingerprint
+from canaryd.graders.judge import TOLD_DIGEST
 from canaryd.hashing import canonical_json, digest
+from canaryd.judging import JudgeConfig
 from canaryd.panel import Panel
 from canaryd.providers.base import Provider
 from canaryd.records import Arm, Ask, JsonValue
@@ -17,14 +19,40 @@ _ANY_DAY = date(1970, 1, 1)
 
 
 def arm_fingerprint(
-    arm: Arm, panel: Panel, *, provider: Provider, due_minute: int, sandbox: Mapping[str, str]
+    arm: Arm, panel: Panel, *, provider: Provider, due_minute: int, beside: Mapping[str, str]
 ) -> Fingerprint:
     """Return the harness fingerprint of an arm.
 
     The wire request is the canonical one: as it is really sent, with placeholders for the prompt and the system prompt,
-    which is a component of its own. `due_minute` is the run's time of day, in minutes after 00:00 UTC; `sandbox` holds
-    the components of the sandbox where an item needs it.
+    which is a component of its own. `due_minute` is the run's time of day, in minutes after 00:00 UTC; `beside` holds
+    the components of what every arm shares: the sandbox and the judge, where an item needs them.
     """
+    return Fingerprint(
+        {
+            "panel": panel.digest,
+            "system": digest(panel.system.encode()),
+            **asked_with(arm, provider),
+            "time of day": f"{due_minute // 60:02}:{due_minute % 60:02} UTC",
+            **{f"grader {name}": version for name, version in panel.lock.graders.items()},
+            **beside,
+        }
+    )
+
+
+def judge_components(judge: JudgeConfig, provider: Provider, *, anchors: str) -> dict[str, str]:
+    """Return the components of a judge: who it is, what it is asked with, what it is told, and its anchors' digest."""
+    named = {
+        "identity": judge.identity,
+        "family": judge.family,
+        "told": TOLD_DIGEST,
+        "anchors": anchors,
+        **asked_with(judge.arm, provider),
+    }
+    return {f"{JUDGE}{name}": value for name, value in named.items()}
+
+
+def asked_with(arm: Arm, provider: Provider) -> dict[str, str]:
+    """Return the canonical wire request, the host and the tools that an arm, or a judge, is asked with."""
     wire = provider.wire_request(Ask("{series}", arm.name, _ANY_DAY, "{item}", 0, "{system}", "{prompt}"))
     request: JsonValue = {
         "method": wire.method,
@@ -32,18 +60,11 @@ def arm_fingerprint(
         "headers": dict(wire.headers),
         "body": wire.body,
     }
-    return Fingerprint(
-        {
-            "panel": panel.digest,
-            "system": digest(panel.system.encode()),
-            REQUEST: canonical_json(request).decode(),
-            "host": _host(arm),
-            "time of day": f"{due_minute // 60:02}:{due_minute % 60:02} UTC",
-            **{f"grader {name}": version for name, version in panel.lock.graders.items()},
-            **{f"{TOOL}{name}": version for name, version in provider.tool_versions().items()},
-            **{f"sandbox {name}": value for name, value in sandbox.items()},
-        }
-    )
+    return {
+        REQUEST: canonical_json(request).decode(),
+        "host": _host(arm),
+        **{f"{TOOL}{name}": version for name, version in provider.tool_versions().items()},
+    }
 
 
 def _host(arm: Arm) -> str:

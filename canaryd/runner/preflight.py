@@ -16,7 +16,7 @@ from canaryd.records import CONFIG_FAILURES, Ask, Failure, RunOutcome
 from canaryd.runner.drift import harnesses
 from canaryd.runner.execute import Lane, answered
 from canaryd.runner.grading import needs_sandbox
-from canaryd.runner.harness import arm_fingerprint
+from canaryd.runner.harness import arm_fingerprint, judge_components
 from canaryd.runner.reports import CANARY, canary_ask, is_asked_again
 from canaryd.runner.slot import Slot
 from canaryd.runner.spending import budget_problem
@@ -81,7 +81,7 @@ async def preflight(
     """
     found = Preflight()
     components, no_sandbox = await asyncio.to_thread(sandbox_state, slot)
-    found.fingerprints = _fingerprints(slot, lanes, sandbox=components)
+    found.fingerprints = _fingerprints(slot, lanes, beside={**components, **await judge_state(slot)})
     canaries = sum(1 + is_asked_again(lane) for lane in lanes.values()) if canary else 0
     for name in lanes:
         found.findings += [
@@ -100,25 +100,41 @@ async def preflight(
 async def arm_fingerprints(slot: Slot, lanes: Mapping[str, Lane]) -> dict[str, Fingerprint]:
     """Return the harness of each arm as it is now."""
     components, _ = await asyncio.to_thread(sandbox_state, slot)
-    return _fingerprints(slot, lanes, sandbox=components)
+    return _fingerprints(slot, lanes, beside={**components, **await judge_state(slot)})
 
 
-def _fingerprints(slot: Slot, lanes: Mapping[str, Lane], *, sandbox: Mapping[str, str]) -> dict[str, Fingerprint]:
+def _fingerprints(slot: Slot, lanes: Mapping[str, Lane], *, beside: Mapping[str, str]) -> dict[str, Fingerprint]:
     return {
-        name: arm_fingerprint(lane.arm, slot.panel, provider=lane.provider, due_minute=slot.due_minute, sandbox=sandbox)
+        name: arm_fingerprint(lane.arm, slot.panel, provider=lane.provider, due_minute=slot.due_minute, beside=beside)
         for name, lane in lanes.items()
     }
 
 
+async def judge_state(slot: Slot) -> Mapping[str, str]:
+    """Return the judge's components of the harness, none where no item is judged.
+
+    Raises:
+        ConfigError, CredentialsError: it cannot be asked as configured.
+    """
+    if slot.judge is None:
+        return {}
+    provider = slot.build_provider(slot.judge.config.arm)
+    try:
+        return judge_components(slot.judge.config, provider, anchors=slot.judge.anchors_digest)
+    finally:
+        await provider.aclose()
+
+
 def sandbox_state(slot: Slot) -> tuple[Mapping[str, str], str | None]:
-    """Return the sandbox's components of the harness, and why it does not work; neither where no item needs it."""
+    """Return the components of the sandbox by name, and why it does not work; neither where no item needs it."""
     if not needs_sandbox(slot.panel.items):
         return {}, None
     try:
         result = sandbox.probe(backend=slot.backend, rng=random.SystemRandom())
     except MeasurementRefused as error:
         return {}, str(error)
-    return sandbox.components(result, backend=slot.backend), None
+    components = sandbox.components(result, backend=slot.backend)
+    return {f"sandbox {name}": value for name, value in components.items()}, None
 
 
 def clock_problem(slot: Slot) -> str | None:

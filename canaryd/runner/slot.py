@@ -13,6 +13,7 @@ from canaryd.providers.base import Provider
 from canaryd.records import Arm, Ask
 from canaryd.runner.clock import Clock, clock_of
 from canaryd.runner.execute import Lane
+from canaryd.runner.judge import JudgeBench, JudgePlan, judge_plan, open_judge
 from canaryd.runner.plan import plan_asks, without
 from canaryd.runner.project import frozen_panel, provider_builder, require_as_registered
 from canaryd.store import read, samples
@@ -37,6 +38,7 @@ class Slot:
     build_provider: Callable[[Arm], Provider]
     backend: sandbox.Backend
     prices: tuple[Price, ...] = ()
+    judge: JudgePlan | None = None
 
     def lanes(self, arms: Collection[str]) -> dict[str, Lane]:
         """Return a lane for each of the named arms, its provider built.
@@ -45,6 +47,17 @@ class Slot:
             ConfigError, CredentialsError: an arm cannot be asked as configured.
         """
         return {arm.name: Lane(arm, self.build_provider(arm)) for arm in self.config.arms if arm.name in arms}
+
+    def open_judge(self) -> JudgeBench | None:
+        """Return the judge, ready to be asked; None where no item is judged.
+
+        Raises:
+            ConfigError, CredentialsError: it cannot be asked as configured.
+        """
+        if self.judge is None:
+            return None
+        provider = self.build_provider(self.judge.config.arm)
+        return open_judge(self.judge, provider, retry=self.retry, clock=self.clock)
 
     def owed(self) -> tuple[Ask, ...]:
         """Return the asks of the slot whose samples are not final yet, all arms interleaved."""
@@ -88,4 +101,5 @@ def slot_of(config: Config, series_config: SeriesConfig, *, store: Store, slot_d
         build_provider=provider_builder(config, panel),
         backend=sandbox.default(),
         prices=config.prices,
+        judge=judge_plan(series_config, panel),
     )

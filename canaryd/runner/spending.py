@@ -1,17 +1,19 @@
-"""What a series used up, what its next asks are foreseen to use, and whether its budget covers them."""
+"""What the next asks of a series are foreseen to use, and whether its budget covers them beside what it used up."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 
 from canaryd.config import Budget
 from canaryd.records import Arm, Ask
-from canaryd.runner.budget import Amount, cost, price_on, shortfall, total
+from canaryd.runner.budget import Amount, price_on, shortfall, total
+from canaryd.runner.judge import judged_asks
 from canaryd.runner.slot import Slot
+from canaryd.runner.spent import amount, used_up
 from canaryd.store.harness import Spending, spending
-from canaryd.store.sentinels import burst_spending
-from canaryd.store.studies import study_spending
+from canaryd.store.judges import judge_spending
 
 _HISTORY = timedelta(days=7)
 
@@ -25,44 +27,34 @@ def budget_problem(slot: Slot, asks: Sequence[Ask], *, canaries: int) -> str | N
     budget, today = slot.config.budget, slot.slot_date
     if budget == Budget():
         return None
-    for arm in slot.config.arms if budget.counts_money else ():
+    for arm in slot.config.asked if budget.counts_money else ():
         if _price_is_missing(slot, arm):
             return f"no price of {arm.model!r} on {arm.provider!r} is in force on {today}"
-    month_start = today.replace(day=1)
     with slot.store.read() as connection:
-        spent = spending(connection, slot.series.name, first=min(month_start, today - _HISTORY), last=today)
-        studied = study_spending(connection, slot.series.name, first=month_start, last=today)
-        bursts = burst_spending(connection, slot.series.name, first=month_start, last=today)
-    arms = {arm.name: arm for arm in slot.config.arms}
-    used = [
-        (day, _amount(slot, arms.get(name), usage=usage, day=day))
-        for rows in (spent, studied, bursts)
-        for (name, day), usage in rows.items()
-    ]
+        used = used_up(connection, slot.config, prices=slot.prices, today=today)
+        spent = spending(connection, slot.series.name, first=today - _HISTORY, last=today)
+        spent |= judge_spending(connection, slot.series.name, first=today - _HISTORY, last=today)
+    arms = {arm.name: arm for arm in slot.config.asked}
+    calls = Counter(ask.arm for ask in asks) + _judgements(slot, asks)
     planned = [
-        _amount(slot, arm, usage=_foreseen(arm, asks, spent=spent, today=today), day=today) for arm in arms.values()
+        amount(arm, _foreseen(arm, calls[arm.name], spent=spent, today=today), prices=slot.prices, day=today)
+        for arm in arms.values()
     ]
-    return shortfall(
-        budget,
-        total([Amount(calls=canaries), *planned]),
-        day=total(amount for day, amount in used if day == today),
-        month=total(amount for day, amount in used if day >= month_start),
-    )
+    return shortfall(budget, total([Amount(calls=canaries), *planned]), day=used.day, month=used.month)
 
 
 def _price_is_missing(slot: Slot, arm: Arm) -> bool:
     return price_on(slot.prices, provider=arm.provider, model=arm.model, day=slot.slot_date) is None
 
 
-def _amount(slot: Slot, arm: Arm | None, *, usage: Spending, day: date) -> Amount:
-    """Return what was used up; the positive control of a study is no arm of the series, and has no price."""
-    price = arm and price_on(slot.prices, provider=arm.provider, model=arm.model, day=day)
-    money = cost(usage.input_tokens, usage.output_tokens, price=price) if price else 0.0
-    return Amount(usage.calls, usage.input_tokens + usage.output_tokens, money)
+def _judgements(slot: Slot, asks: Sequence[Ask]) -> Counter[str]:
+    """Return the calls that the judge is foreseen to take: one for each answer that it grades, and its anchors."""
+    if slot.judge is None or not asks:
+        return Counter()
+    return Counter({slot.judge.config.arm.name: judged_asks(asks, slot.panel) + len(slot.judge.anchors)})
 
 
-def _foreseen(arm: Arm, asks: Sequence[Ask], *, spent: Mapping[tuple[str, date], Spending], today: date) -> Spending:
-    calls = sum(ask.arm == arm.name for ask in asks)
+def _foreseen(arm: Arm, calls: int, *, spent: Mapping[tuple[str, date], Spending], today: date) -> Spending:
     before = [usage for (name, day), usage in spent.items() if name == arm.name and today - _HISTORY <= day < today]
     known = sum(usage.calls for usage in before)
     if known:

@@ -44,8 +44,8 @@ def information_of_rates(rates: ArrayLike) -> list[float]:
 def information_of_counts(passes: int, n: int) -> float:
     """Return the unbiased estimate s(n - s) / (n(n - 1)) of p(1 - p) from s passes in n samples.
 
-    The plug-in p(1 - p) is (n - 1)/n too small on average, and a shrunken rate makes a panel look more able to see a
-    change than it is.
+    The plug-in p(1 - p) is (n - 1)/n too small on average, so a panel looks more able to see a change than it is; a
+    rate that is shrunk towards 1/2 makes the variance too large, and with it the smallest change.
 
     Raises:
         ValueError: fewer than two samples, which say nothing about a variance.

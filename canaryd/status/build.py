@@ -6,15 +6,18 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, cast
 
+from canaryd.judging import JudgeDay
 from canaryd.records import AlarmState, Run
 from canaryd.schedule import due_at
 from canaryd.stats.watch_state import SentinelState, early_warning_state, sentinel_series_state
 from canaryd.status.model import (
+    AcknowledgedState,
     AcrossEpochs,
     ArmFigures,
     CarriedChange,
     Coincidence,
     DeviationNote,
+    JudgeStatus,
     LastRun,
     Sentinels,
     SentinelStatus,
@@ -24,6 +27,7 @@ from canaryd.status.model import (
     StreamStatus,
     WindowFigures,
 )
+from canaryd.status.remedies import blocked_by
 from canaryd.store.rows import StoredArm, StoredVerdict
 from canaryd.windows import Grid, utc_date
 
@@ -47,12 +51,14 @@ def series_status(records: SeriesRecords, now: datetime) -> SeriesStatus:
         tracked_model=tracked.model,
         state=_state(records),
         since=records.alarm.since if records.alarm else series.registered_at,
+        acknowledged=_acknowledged(records, now),
         series_day=grid.series_day(utc_date(now)),
         phase=_phase(grid, utc_date(now)),
         epoch=records.epochs[-1].number,
         carried=_carried(records.carried) if records.carried else None,
         deviations=tuple(DeviationNote(note.slot_date, note.kind, note.reason) for note in records.deviations),
         sentinels=_sentinels(records) if records.sentinel_days else None,
+        judge=_judge(records.judge, primary=records.judge_is_primary) if records.judge else None,
         min_effect=records.min_effect,
         window=window,
         early_warnings=tuple(
@@ -64,6 +70,7 @@ def series_status(records: SeriesRecords, now: datetime) -> SeriesStatus:
         stale=_is_stale(last_success or datetime.combine(series.start_date, time(), UTC), now),
         last_runs=tuple(_last_run(run) for run in records.last_ended.values() if run is not None),
         next_run=_next_run(records, now),
+        budget=records.budget,
     )
 
 
@@ -73,6 +80,11 @@ def _state(records: SeriesRecords) -> AlarmState:
         return "warming_up"
     is_over = records.alarm_epoch not in (None, records.epochs[-1].number)
     return "warming_up" if is_over and records.carried is None else records.alarm.state
+
+
+def _acknowledged(records: SeriesRecords, now: datetime) -> AcknowledgedState | None:
+    given = records.acknowledgements.get(_state(records))
+    return AcknowledgedState(given.until, given.reason) if given is not None and given.is_in_force(now) else None
 
 
 def _carried(stored: StoredVerdict) -> CarriedChange:
@@ -107,6 +119,22 @@ def _sentinels(records: SeriesRecords) -> Sentinels:
     )
 
 
+def _judge(day: JudgeDay, *, primary: bool) -> JudgeStatus:
+    reading = day.reading
+    return JudgeStatus(
+        identity=reading.identity,
+        state=day.state,
+        primary=primary,
+        slot_date=reading.slot_date,
+        agreeing=reading.agreeing,
+        judged=len(reading.said),
+        anchors=len(reading.people),
+        moved=day.moved,
+        resolved_models=reading.resolved,
+        sentence=day.sentence,
+    )
+
+
 def _is_stale(since: datetime, now: datetime) -> bool:
     return now - since > STALE_AFTER
 
@@ -137,7 +165,8 @@ def _next_run(records: SeriesRecords, now: datetime) -> datetime:
 
 def _last_run(run: Run) -> LastRun:
     assert run.end is not None
-    return LastRun(run.start.arm, run.start.slot_date, run.end.outcome, run.end.reason)
+    blocked = blocked_by(run.end.outcome, run.end.reason)
+    return LastRun(run.start.arm, run.start.slot_date, run.end.outcome, run.end.reason, blocked)
 
 
 def _stream(name: str, rows: Sequence[Any], *, decided_through: date | None) -> StreamStatus:
@@ -173,6 +202,7 @@ def _window(stored: StoredVerdict, arms: Sequence[StoredArm]) -> WindowFigures:
         state=clauses["window"]["state"],
         panel_items=clauses["panel_items"],
         sentinels_excluded=clauses.get("sentinels_excluded", 0),
+        judged_excluded=clauses.get("judged_excluded", 0),
         arms=tuple(_arm(arm, clauses) for arm in arms if arm.name in clauses["arms"]),
         across_epochs=tuple(
             _across(one, arm, estimate=estimate)
@@ -206,6 +236,8 @@ def _arm(arm: StoredArm, clauses: Mapping[str, Any]) -> ArmFigures:
     token_lower, token_upper = tokens["ci"] or (None, None)
     wrong, resolved = beside.get("counted_as_wrong") or {}, beside.get("resolved", {})
     wrong_lower, wrong_upper = wrong.get("ci") or (None, None)
+    judged = beside.get("judged") or {}
+    judged_lower, judged_upper = judged.get("ci") or (None, None)
     return ArmFigures(
         arm=arm.name,
         role=arm.role,
@@ -224,6 +256,9 @@ def _arm(arm: StoredArm, clauses: Mapping[str, Any]) -> ArmFigures:
         wrong_delta=wrong.get("delta"),
         wrong_ci_lower=wrong_lower,
         wrong_ci_upper=wrong_upper,
+        judged_delta=judged.get("delta"),
+        judged_ci_lower=judged_lower,
+        judged_ci_upper=judged_upper,
         resolved_models=tuple(resolved.get("models", ())),
         resolved_standing=tuple(resolved.get("standing", ())),
         configuration_deltas=tuple(beside.get("configuration", {}).get("deltas", ())),

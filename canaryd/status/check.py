@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from canaryd.records import JsonValue
+from canaryd.status.judge import judge_banner
 from canaryd.status.model import SCHEMA_VERSION, SeriesStatus, Status
-from canaryd.status.text import sentence_of, sentinel_sentences
+from canaryd.status.text import acknowledged_sentence, sentence_of, sentinel_sentences
 
 NO_CHANGE, CHANGED, NOT_JUDGED = 0, 1, 2
 
@@ -55,7 +56,8 @@ def check_status(status: Status) -> Check:
 
     1 changed: the latest verdict is a change, of any attribution, or an earlier epoch carried one over, or a sentinel
     moved in the slot judged last. 2 could not be judged: the last whole day is older than 26 h, a sentinel could not be
-    judged, or no verdict says anything yet. 0: no change was detected. `reason` says which.
+    judged, a judge moved whose grades are estimated, or no verdict says anything yet. 0: no change was detected.
+    `reason` says which.
     """
     order = {CHANGED: 0, NOT_JUDGED: 1, NO_CHANGE: 2}
     checks = [_check(series) for series in status.series]
@@ -75,8 +77,17 @@ def _check(series: SeriesStatus) -> SeriesCheck:
         direction=window.direction if window else None,
         attribution=window.attribution if window else None,
         sentinels_moved=moved,
-        sentence="; ".join([sentence_of(series), *sentinel_sentences(series)]),
+        sentence="; ".join(filter(None, _sentences(series))),
     )
+
+
+def _sentences(series: SeriesStatus) -> list[str | None]:
+    return [
+        judge_banner(series),
+        sentence_of(series),
+        *sentinel_sentences(series),
+        acknowledged_sentence(series),
+    ]
 
 
 def _code(series: SeriesStatus, verdict: str) -> tuple[int, str]:
@@ -87,8 +98,8 @@ def _code(series: SeriesStatus, verdict: str) -> tuple[int, str]:
         return CHANGED, "carried"
     if sentinels in ("moved", "collapsed"):
         return CHANGED, "sentinel"
-    if series.stale:
-        return NOT_JUDGED, "stale"
-    if sentinels == "unjudged":
-        return NOT_JUDGED, "sentinel_unjudged"
+    judge_moved = series.judge is not None and series.judge.primary and series.judge.state == "moved"
+    blind = {"stale": series.stale, "sentinel_unjudged": sentinels == "unjudged", "judge_moved": judge_moved}
+    if why := next((reason for reason, holds in blind.items() if holds), None):
+        return NOT_JUDGED, why
     return (NO_CHANGE, "verdict") if verdict == "no_change_detected" else (NOT_JUDGED, verdict)

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from dataclasses import fields, replace
+from datetime import date, timedelta
 
 from sqlalchemy import Connection
 
 from canaryd import __version__
 from canaryd import prereg as registration
-from canaryd.config import Config
+from canaryd.config import Budget, Config, SeriesConfig
 from canaryd.errors import UsageError
+from canaryd.judging import JudgeDay, judge_days
+from canaryd.prereg import Prereg
 from canaryd.records import Alarm
 from canaryd.runner.carried import carried
 from canaryd.runner.clock import FrozenClock, clock_of
 from canaryd.status.build import build_status
-from canaryd.status.model import SeriesRecords, Status
-from canaryd.store import read, sentinels
+from canaryd.status.model import BudgetLine, SeriesRecords, Status
+from canaryd.store import judges, read, sentinels
+from canaryd.store.acknowledgements import acknowledgements
 from canaryd.store.engine import open_store
 from canaryd.store.epochs import deviations, epochs
 from canaryd.store.rows import Series
 from canaryd.store.sentinels import SentinelDay
-from canaryd.windows import Grid
+from canaryd.windows import Grid, utc_date
 
 
 def read_status(config: Config, series_name: str | None = None) -> Status:
@@ -36,7 +40,10 @@ def read_status(config: Config, series_name: str | None = None) -> Status:
     wanted: Sequence[str] = [one.name for one in ([config.one_series(series_name)] if series_name else config.series)]
     with open_store(config.store_url) as store, store.read() as connection:
         records = [
-            series_records(connection, series, due_minute=config.schedule.due_minute)
+            replace(
+                series_records(connection, series, due_minute=config.schedule.due_minute),
+                budget=_budget(connection, config, series=config.one_series(series.name), today=utc_date(clock.now())),
+            )
             for series in read.all_series(connection)
             if series.name in wanted
         ]
@@ -50,7 +57,11 @@ def series_records(connection: Connection, series: Series, *, due_minute: int) -
     """Return the stored rows of a series that its status is made of."""
     name = series.name
     protocol = registration.parse(read.registration(connection, name), source=f"registration of {name}")
-    arms, alarms, verdicts = read.arms(connection, name), read.alarms(connection, name), read.verdicts(connection, name)
+    arms, alarms, verdicts = (
+        read.arms(connection, name),
+        read.alarms(connection, name),
+        read.last_verdicts(connection, name),
+    )
     known, notes = epochs(connection, series), deviations(connection, name)
     alarm = alarms[-1] if alarms else None
     return SeriesRecords(
@@ -63,15 +74,34 @@ def series_records(connection: Connection, series: Series, *, due_minute: int) -
         alarm_epoch=_epoch_of(connection, alarm),
         sentinel_days=_recent_sentinels(connection, name, slots=protocol.sentinels.collapse_slots),
         sentinel_params=protocol.sentinels,
+        judge=_latest_judge(connection, name, protocol=protocol),
+        judge_is_primary=protocol.judge is not None and protocol.judge.primary,
         min_effect=protocol.rule.min_effect,
         due_minute=due_minute,
         verdict=verdicts[-1] if verdicts else None,
         alarm=alarm,
+        acknowledgements=acknowledgements(connection, name),
         early_warnings={
-            stream: read.early_warnings(connection, name, stream=stream) for stream in protocol.early_warning.streams
+            stream: read.early_warning_marks(connection, name, stream=stream)
+            for stream in protocol.early_warning.streams
         },
         last_completed={arm.name: read.latest_run(connection, name, arm=arm.name, outcome="completed") for arm in arms},
         last_ended={arm.name: read.latest_run(connection, name, arm=arm.name, outcome="ended") for arm in arms},
+    )
+
+
+def _budget(connection: Connection, config: Config, *, series: SeriesConfig, today: date) -> tuple[BudgetLine, ...]:
+    """Return each limit of a series with what is used up of it."""
+    limits = {limit.name: most for limit in fields(Budget) if (most := getattr(series.budget, limit.name)) is not None}
+    if not limits:
+        return ()
+    # What was spent is asked for only where it is limited: a status without a budget starts faster.
+    from canaryd.runner.spent import used_up
+
+    used = used_up(connection, series, prices=config.prices, today=today)
+    split = {name: name.partition("_per_") for name in limits}
+    return tuple(
+        BudgetLine(name, getattr(getattr(used, split[name][2]), split[name][0]), most) for name, most in limits.items()
     )
 
 
@@ -79,10 +109,16 @@ def _epoch_of(connection: Connection, alarm: Alarm | None) -> int | None:
     """Return the epoch of the verdict that an alarm state rests on, or None."""
     if alarm is None or alarm.verdict_id is None:
         return None
-    every = read.verdicts(connection, alarm.series, superseded=True)
-    return next(stored.verdict.epoch for stored in every if stored.verdict_id == alarm.verdict_id)
+    return read.epoch_of_verdict(connection, alarm.verdict_id)
 
 
 def _recent_sentinels(connection: Connection, name: str, *, slots: int) -> tuple[SentinelDay, ...]:
     newest = sentinels.last_day(connection, name)
     return sentinels.days(connection, name, first=newest - timedelta(days=slots - 1)) if newest else ()
+
+
+def _latest_judge(connection: Connection, name: str, *, protocol: Prereg) -> JudgeDay | None:
+    if protocol.judge is None:
+        return None
+    days = judge_days(judges.readings(connection, name), max_anchors_moved=protocol.judge.max_anchors_moved)
+    return days[-1] if days else None

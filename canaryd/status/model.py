@@ -7,9 +7,11 @@ from dataclasses import asdict, dataclass, field
 from datetime import date, datetime
 from typing import Any
 
+from canaryd.judging import JudgeDay, JudgeState
 from canaryd.records import Alarm, AlarmState, EarlyWarningDay, JsonValue, Role, Run
 from canaryd.stats.watch_params import SentinelParams
 from canaryd.stats.watch_state import EarlyWarningState, SentinelSeriesState, SentinelState
+from canaryd.store.acknowledgements import Acknowledgement
 from canaryd.store.epochs import Deviation, Epoch
 from canaryd.store.rows import Series, StoredArm, StoredVerdict
 from canaryd.store.sentinels import SentinelDay
@@ -23,7 +25,8 @@ class SeriesRecords:
     """The stored rows of one series that its status is made of; `last_completed` and `last_ended` are by arm.
 
     `grid` is that of the newest epoch; `carried` is the change that an earlier one left on; `sentinel_days` are the
-    judgements of the newest slots, oldest first, as many as a collapse is seen from.
+    judgements of the newest slots, oldest first, as many as a collapse is seen from; `judge` is its latest reading;
+    `budget` is empty where there is no limit.
     """
 
     series: Series
@@ -35,20 +38,25 @@ class SeriesRecords:
     alarm_epoch: int | None
     sentinel_days: tuple[SentinelDay, ...]
     sentinel_params: SentinelParams
+    judge: JudgeDay | None
+    judge_is_primary: bool
     min_effect: float
     due_minute: int
     verdict: StoredVerdict | None
     alarm: Alarm | None
+    acknowledgements: Mapping[AlarmState, Acknowledgement]
     early_warnings: Mapping[str, Sequence[EarlyWarningDay]]
     last_completed: Mapping[str, Run | None]
     last_ended: Mapping[str, Run | None]
+    budget: tuple[BudgetLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ArmFigures:
     """What the latest decided window says of one arm; a number that is not known is None, and `status` says why.
 
-    `wrong_delta` is the delta with outcome failures counted as wrong, where there were any.
+    `wrong_delta` is the delta with outcome failures counted as wrong, where there were any; `judged_delta` that of the
+    judged items that stand beside, a change of opinions.
     """
 
     arm: str
@@ -68,6 +76,9 @@ class ArmFigures:
     wrong_delta: float | None
     wrong_ci_lower: float | None
     wrong_ci_upper: float | None
+    judged_delta: float | None
+    judged_ci_lower: float | None
+    judged_ci_upper: float | None
     resolved_models: tuple[str, ...]
     resolved_standing: tuple[str, ...]
     configuration_deltas: tuple[str, ...]
@@ -111,6 +122,7 @@ class WindowFigures:
     state: str
     panel_items: int
     sentinels_excluded: int
+    judged_excluded: int
     arms: tuple[ArmFigures, ...]
     across_epochs: tuple[AcrossEpochs, ...]
     coincides_with: tuple[Coincidence, ...]
@@ -155,6 +167,22 @@ class Sentinels:
 
 
 @dataclass(frozen=True, slots=True)
+class JudgeStatus:
+    """The judge in the slot that it was held to its anchors last; `primary` says whether its grades are estimated."""
+
+    identity: str
+    state: JudgeState
+    primary: bool
+    slot_date: date
+    agreeing: int
+    judged: int
+    anchors: int
+    moved: tuple[str, ...]
+    resolved_models: tuple[str, ...]
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
 class CarriedChange:
     """A change that was on when its epoch ended, and stays on until it is acknowledged."""
 
@@ -175,11 +203,29 @@ class DeviationNote:
 
 @dataclass(frozen=True, slots=True)
 class LastRun:
-    """How the latest ended run of an arm ended."""
+    """How the latest ended run of an arm ended; `blocked` is the contract's word for why it was refused."""
 
     arm: str
     slot_date: date
     outcome: str
+    reason: str
+    blocked: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetLine:
+    """One limit of a series' budget (`calls_per_day`, say), and how much of it is used up."""
+
+    limit: str
+    used: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class AcknowledgedState:
+    """Until when somebody has silenced the alarm state, and why; the state stays on."""
+
+    until: datetime
     reason: str
 
 
@@ -191,12 +237,14 @@ class SeriesStatus:
     tracked_model: str
     state: AlarmState
     since: datetime
+    acknowledged: AcknowledgedState | None
     series_day: int
     phase: str
     epoch: int
     carried: CarriedChange | None
     deviations: tuple[DeviationNote, ...]
     sentinels: Sentinels | None
+    judge: JudgeStatus | None
     min_effect: float
     window: WindowFigures | None
     early_warnings: tuple[StreamStatus, ...]
@@ -204,6 +252,7 @@ class SeriesStatus:
     stale: bool
     last_runs: tuple[LastRun, ...]
     next_run: datetime
+    budget: tuple[BudgetLine, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from canaryd.status.model import ArmFigures, SeriesStatus, Status, StreamStatus, WindowFigures, WithInvalid
+from canaryd.status.judge import judge_banner, judge_lines
+from canaryd.status.live import Live, LiveSeries
+from canaryd.status.model import (
+    ArmFigures,
+    BudgetLine,
+    LastRun,
+    SeriesStatus,
+    Status,
+    StreamStatus,
+    WindowFigures,
+    WithInvalid,
+)
+from canaryd.status.remedies import REMEDIES
 
 _MARKS = {"ok": "●", "warming_up": "○", "not_evaluable": "!"}
 _DIRECTIONS = {"down": "regression", "up": "improvement"}
@@ -17,13 +29,30 @@ _ATTRIBUTIONS = {
 _INDENT = " " * 13
 
 
-def as_text(status: Status) -> str:
-    """Return the status as lines for a terminal, without colour and without a trailing newline."""
+def as_text(status: Status, live: Live | None = None) -> str:
+    """Return the status as lines for a terminal, without colour and without a trailing newline.
+
+    `live` is what the daemon was asked for; without it nothing is said of the daemon.
+    """
     clock = f"   demo clock {_moment(status.now)}" if status.clock == "demo" else ""
-    lines = [f"● canaryd {status.version}   store {status.store}{clock}"]
+    daemon = "" if live is None else f"   {_daemon(live)}"
+    lines = [f"● canaryd {status.version}{daemon}   store {status.store}   schema ok{clock}"]
     for series in status.series:
         lines += ["", *_series(series, status.now)]
+        if live is not None and series.name in live.series:
+            lines += [f"{_INDENT}{_live(live.series[series.name])}"]
     return "\n".join(lines)
+
+
+def _daemon(live: Live) -> str:
+    if live.running_since is None:
+        return f"daemon unknown: {live.unknown} at {live.address}"
+    return f"running since {_moment(live.running_since)} (pid {live.pid})"
+
+
+def _live(one: LiveSeries) -> str:
+    blocked = f"   run: {REMEDIES[one.blocked]}" if one.blocked is not None and one.blocked in REMEDIES else ""
+    return f"daemon: {one.state}{blocked}"
 
 
 def with_invalid_text(found: Sequence[WithInvalid]) -> str:
@@ -94,6 +123,12 @@ def sentinel_sentences(series: SeriesStatus) -> list[str]:
     return [*sentences, *(["the sentinels collapsed"] if sentinels.state == "collapsed" else [])]
 
 
+def acknowledged_sentence(series: SeriesStatus) -> str | None:
+    """Return until when somebody has silenced the state of a series, and why; None where nobody has."""
+    given = series.acknowledged
+    return f"acknowledged until {_moment(given.until)}: {given.reason}" if given else None
+
+
 def _mean(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.2f}"
 
@@ -121,7 +156,11 @@ def points(value: float | None, *, signed: bool = True) -> str:
 def _series(series: SeriesStatus, now: datetime) -> Iterator[str]:
     mark = "!" if series.stale else _MARKS.get(series.state, "×")
     yield f"{mark} {series.name:<10} {series.state.upper()} since {series.since.date()}   {series.phase}"
+    if banner := judge_banner(series):
+        yield f"{_INDENT}{banner}"
     yield f"{_INDENT}{sentence_of(series).partition(': ')[2]}"
+    if acknowledged := acknowledged_sentence(series):
+        yield f"{_INDENT}{acknowledged}"
     if series.window:
         yield from _window(series.window, series.min_effect)
     for sentence in sentinel_sentences(series):
@@ -129,16 +168,29 @@ def _series(series: SeriesStatus, now: datetime) -> Iterator[str]:
     if series.sentinels:
         counted = ", ".join(f"{one.item_id} {one.state}" for one in series.sentinels.each)
         yield f"{_INDENT}sentinels {series.sentinels.state} in the slot of {series.sentinels.slot_date}: {counted}"
+    yield from (f"{_INDENT}{line}" for line in judge_lines(series))
     for stream in series.early_warnings:
         yield f"{_INDENT}{_stream(stream)}"
     yield from (f"{_INDENT}{line}" for line in _deviations(series))
-    for run in series.last_runs:
-        if run.outcome != "completed":
-            yield f"{_INDENT}{run.arm}: the run of {run.slot_date} ended {run.outcome}: {run.reason}"
+    yield from (f"{_INDENT}{line}" for line in (*_runs(series.last_runs), *_budget(series.budget)))
     ago = f" ({_span(now - series.last_success)} ago)" if series.last_success else ""
     stale = "   STALE" if series.stale else ""
     last = _moment(series.last_success) if series.last_success else "never"
-    yield f"{_INDENT}last success {last}{ago}{stale}   next run {_moment(series.next_run)}"
+    yield f"{_INDENT}last success {last}{ago}{stale}   next run {_next(series.next_run, now)}"
+
+
+def _runs(last: Sequence[LastRun]) -> Iterator[str]:
+    for run in last:
+        if run.outcome != "completed":
+            yield f"{run.arm}: the run of {run.slot_date} ended {run.outcome}: {run.reason}"
+        if run.blocked:
+            yield f"BLOCKED {run.blocked}   run: {REMEDIES[run.blocked]}"
+
+
+def _budget(lines: Sequence[BudgetLine]) -> Iterator[str]:
+    if lines:
+        said = (f"{one.limit.replace('_', ' ')} {one.used:.10g}/{one.most:.10g}" for one in lines)
+        yield f"budget: {', '.join(said)}"
 
 
 def _deviations(series: SeriesStatus) -> Iterator[str]:
@@ -161,6 +213,9 @@ def _window(window: WindowFigures, min_effect: float) -> Iterator[str]:
             yield f"{_INDENT}{arm.arm}: recorded configuration {delta}"
     for arm in window.arms:
         yield f"{_INDENT}{_arm(arm, window.panel_items)}"
+        if arm.resolved_models:
+            standing = ", ".join(word.replace("_", " ") for word in arm.resolved_standing)
+            yield f"{_INDENT}  resolved {', '.join(arm.resolved_models)} ({standing})"
         if arm.wrong_delta is not None:
             interval = _interval(arm.wrong_ci_lower, arm.wrong_ci_upper)
             yield f"{_INDENT}  outcome failures counted as wrong: delta {points(arm.wrong_delta)} {interval}".rstrip()
@@ -209,6 +264,11 @@ def _stream(stream: StreamStatus) -> str:
 
 def _moment(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%MZ}"
+
+
+def _next(moment: datetime, now: datetime) -> str:
+    minutes = int((moment - now).total_seconds() // 60)
+    return f"{_moment(moment)} ({f'in {minutes // 60} h {minutes % 60} min' if minutes >= 0 else 'due'})"
 
 
 def _span(span: timedelta) -> str:

@@ -16,10 +16,16 @@ from sqlalchemy import Connection, RowMapping, Select, select
 from canaryd.hashing import canonical_json, digest
 from canaryd.store import schema
 from canaryd.store import schema_contract as contract
+from canaryd.store.schema_judges import judge_reading, judged_item
 from canaryd.store.types import escape
 
 _RUN = schema.run_start
-_NUMBERS = frozenset({"run_id", "sample_id", "validity_id", "verdict_id", "deviation_id", "term"})
+_NUMBERS = frozenset(
+    {
+        *("run_id", "term", "sample_id", "validity_id", "verdict_id", "deviation_id"),
+        *("event_id", "alarm_id", "usage_id", "regrade_id", "acknowledgement_id"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +42,7 @@ def series_rows(connection: Connection, series: str) -> Iterator[LedgerRow]:
     if row is None:
         return
     kept = {name: value for name, value in row.items() if name != "imported_at"}
-    yield _ledger_row(f"series {series}", kept | {"seed": str(row["seed"])})
+    yield ledger_row(f"series {series}", kept | {"seed": str(row["seed"])})
     arm, panel, item = schema.arm, schema.panel, schema.panel_item
     panel_digest = row["panel_digest"]
     yield from _rows(connection, select(arm).where(arm.c.series == series), name=lambda each: f"arm {each['arm']}")
@@ -44,6 +50,8 @@ def series_rows(connection: Connection, series: str) -> Iterator[LedgerRow]:
     yield from _rows(connection, query, name=lambda each: f"panel {each['name']}")
     query = select(item).where(item.c.panel_digest == panel_digest)
     yield from _rows(connection, query, name=lambda each: f"item {each['item_id']}")
+    query = select(judged_item).where(judged_item.c.series == series)
+    yield from _rows(connection, query, name=lambda each: f"judged item {each['item_id']}")
 
 
 def run_rows(connection: Connection, run_id: int) -> Iterator[LedgerRow]:
@@ -51,12 +59,14 @@ def run_rows(connection: Connection, run_id: int) -> Iterator[LedgerRow]:
     start = _one(connection, select(_RUN).where(_RUN.c.run_id == run_id))
     if start is None:
         return
-    label = _run_label(start)
-    yield _ledger_row(f"start of run {label}", start)
+    label = run_label(start)
+    yield ledger_row(f"start of run {label}", start)
     end = select(schema.run_end).where(schema.run_end.c.run_id == run_id)
     yield from _rows(connection, end, name=lambda _: f"end of run {label}")
     query = select(schema.sample).where(schema.sample.c.run_id == run_id)
     yield from _rows(connection, query, name=lambda each: f"sample {each['item_id']}/{each['replicate']} of {label}")
+    query = select(judge_reading).where(judge_reading.c.run_id == run_id)
+    yield from _rows(connection, query, name=lambda _: f"anchors of the judge in {label}")
 
 
 def validity_rows(connection: Connection, validity_id: int) -> Iterator[LedgerRow]:
@@ -71,7 +81,7 @@ def validity_rows(connection: Connection, validity_id: int) -> Iterator[LedgerRo
     row = _one(connection, query)
     if row is not None:
         target = "" if row["item_id"] is None else f"sample {row['item_id']}/{row['replicate']} of "
-        yield _ledger_row(f"validity note on {target}{_run_label(row)}", row)
+        yield ledger_row(f"validity note on {target}{run_label(row)}", row)
 
 
 def verdict_rows(connection: Connection, verdict_id: int) -> Iterator[LedgerRow]:
@@ -81,7 +91,7 @@ def verdict_rows(connection: Connection, verdict_id: int) -> Iterator[LedgerRow]
         verdict = schema.verdict.c
         superseded = connection.scalar(select(verdict.decided_at).where(verdict.verdict_id == row["supersedes"]))
         kept = dict(row) | {"supersedes": superseded}
-        yield _ledger_row(f"verdict of epoch {row['epoch']} window {row['window_index']}", kept)
+        yield ledger_row(f"verdict of epoch {row['epoch']} window {row['window_index']}", kept)
 
 
 def deviation_rows(connection: Connection, deviation_id: int) -> Iterator[LedgerRow]:
@@ -89,7 +99,7 @@ def deviation_rows(connection: Connection, deviation_id: int) -> Iterator[Ledger
     row = _one(connection, select(contract.deviation).where(contract.deviation.c.deviation_id == deviation_id))
     if row is None:
         return
-    yield _ledger_row(f"deviation {row['kind']} of {row['slot_date'].isoformat()}", row)
+    yield ledger_row(f"deviation {row['kind']} of {row['slot_date'].isoformat()}", row)
     opened = select(contract.epoch).where(contract.epoch.c.deviation_id == deviation_id)
     yield from _rows(connection, opened, name=lambda each: f"epoch {each['epoch']}")
 
@@ -101,14 +111,16 @@ def _one(connection: Connection, query: Select[Any]) -> RowMapping | None:
 def _rows(connection: Connection, query: Select[Any], *, name: Callable[[RowMapping], str]) -> Iterator[LedgerRow]:
     """Yield the rows of a query, in an order that no database chooses."""
     found = connection.execute(query).mappings()
-    yield from sorted((_ledger_row(name(row), row) for row in found), key=lambda each: each.name)
+    yield from sorted((ledger_row(name(row), row) for row in found), key=lambda each: each.name)
 
 
-def _run_label(row: RowMapping) -> str:
+def run_label(row: RowMapping) -> str:
+    """Return how a run is called in the name of a row."""
     return f"{row['arm']} {row['slot_date'].isoformat()} attempt {row['attempt']}"
 
 
-def _ledger_row(name: str, values: Mapping[str, Any] | RowMapping) -> LedgerRow:
+def ledger_row(name: str, values: Mapping[str, Any] | RowMapping) -> LedgerRow:
+    """Return a row under its name, with the digest of its canonical form."""
     form = {key: _plain(value) for key, value in values.items() if value is not None and key not in _NUMBERS}
     return LedgerRow(name, digest(canonical_json(form)))
 

@@ -70,7 +70,13 @@ def within(span: Span) -> ColumnElement[bool]:
 
 def chosen_samples(sentinels: SentinelChoice, include_invalid: bool) -> ColumnElement[bool]:
     """Return the condition that a sample is of the wanted kind and may be analysed."""
-    kind = {"exclude": _SAMPLE.c.sentinel.is_(false()), "only": _SAMPLE.c.sentinel.is_(true()), "include": true()}
+    row = _SAMPLE.c
+    kind = {
+        "exclude": row.measured.is_(true()),
+        "only": row.sentinel.is_(true()),
+        "judged": and_(row.measured.is_(false()), row.sentinel.is_(false())),
+        "include": true(),
+    }
     return and_(kind[sentinels], true() if include_invalid else _SAMPLE.c.invalid_reason.is_(None))
 
 

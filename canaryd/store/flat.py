@@ -9,7 +9,8 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from canaryd.store import schema, texts
+from canaryd.store import schema
+from canaryd.store.replies import Replies
 from canaryd.store.types import escape
 
 #: Each column of the table and what it holds: the data dictionary of the CSV export.
@@ -23,6 +24,7 @@ COLUMNS = {
     "family": "family of the item, empty for a sentinel",
     "cluster": "template that the item comes from",
     "sentinel": "1 for an item that watches the model and is left out of every estimate, else 0",
+    "measured": "1 for an item that enters the estimates: no sentinel, and no judged item unless that was registered",
     "asked_at": "UTC time of the first request, RFC 3339",
     "ended_at": "UTC time of the last reply or failure, RFC 3339",
     "calls": "provider calls that it took",
@@ -55,10 +57,9 @@ def export_csv(connection: Connection, series: str, *, with_texts: bool) -> Iter
 
 def table_rows(connection: Connection, series: str, *, with_texts: bool) -> Iterator[tuple[Any, ...]]:
     """Yield the table's rows in the order of `COLUMNS`, the text last; every text in them is escaped."""
-    row, reply = schema.effective_sample.c, schema.reply_text.c
+    row, replies = schema.effective_sample.c, Replies(connection)
     query = (
-        select(*(row[name] for name in COLUMNS), reply.codec, reply.body)
-        .outerjoin_from(schema.effective_sample, schema.reply_text, reply.sample_id == row.sample_id)
+        select(*(row[name] for name in COLUMNS), row.run_id)
         .where(row.series == series)
         .order_by(row.slot_date, row.arm, row.item_id, row.replicate)
         .execution_options(yield_per=1000)
@@ -66,7 +67,10 @@ def table_rows(connection: Connection, series: str, *, with_texts: bool) -> Iter
     with connection.execute(query) as found:
         for each in found:
             values = [escape(value) if isinstance(value, str) else value for value in each[: len(COLUMNS)]]
-            yield (*values, _text(each.codec, each.body)) if with_texts else tuple(values)
+            if with_texts:
+                text = replies.text(each.run_id, each.item_id, replicate=each.replicate)
+                values.append(None if text is None else escape(text))
+            yield tuple(values)
 
 
 def _line(fields: list[Any]) -> str:
@@ -79,7 +83,3 @@ def _field(value: Any) -> Any:
     if isinstance(value, bool):
         return int(value)
     return value.isoformat() if hasattr(value, "isoformat") else value
-
-
-def _text(codec: str | None, body: bytes | None) -> str | None:
-    return None if codec is None or body is None else escape(texts.unpack(codec, body))

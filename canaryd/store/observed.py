@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from datetime import date
 
-from sqlalchemy import ColumnElement, Connection, and_, false, func, select
+from sqlalchemy import ColumnElement, Connection, and_, func, select, true
 
 from canaryd.records import OUTCOME_FAILURES
 from canaryd.store import schema
@@ -72,7 +72,7 @@ def outcome_failures(connection: Connection, span: Span) -> tuple[tuple[str, dat
         .where(
             _within(span),
             row.failure_kind.in_(sorted(OUTCOME_FAILURES)),
-            row.sentinel.is_(false()),
+            row.measured.is_(true()),
             row.invalid_reason.is_(None),
         )
         .group_by(row.item_id, row.slot_date)

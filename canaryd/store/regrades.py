@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, false, insert, select
+from sqlalchemy import Connection, Row, select, true
 
 from canaryd.records import Failure, Grade, SampleKey
-from canaryd.store import schema
+from canaryd.store import ledger, schema
 from canaryd.store.engine import Store
 from canaryd.store.schema_regrades import regrade, regrade_difference
 
@@ -52,22 +52,20 @@ class Regrade:
         return self.identical + self.expired + self.ungraded + len(self.differences)
 
 
-def append_regrade(store: Store, done: Regrade) -> int:
-    """Store a pass with a row for each of its differences, all or nothing, and return its id.
+def append_regrade(store: Store, done: Regrade) -> None:
+    """Store a pass with a row for each of its differences, all or nothing.
 
     Raises:
         RowRefused: the series does not exist, or a difference names no sample.
     """
     counts = {name: getattr(done, name) for name in ("series", "at", "since", "identical", "expired", "ungraded")}
     with store.write() as connection:
-        key = connection.execute(
-            insert(regrade).values(**counts, graders=list(done.graders), differing=len(done.differences))
-        ).inserted_primary_key
-        assert key is not None
-        for each in done.differences:
-            values = {"regrade_id": key[0], "sample_id": each.sample_id, **_values(each.new)}
-            connection.execute(insert(regrade_difference).values(values))
-    return int(key[0])
+        row = {**counts, "graders": list(done.graders), "differing": len(done.differences)}
+        ((regrade_id,),) = ledger.add(connection, done.series, table=regrade, rows=[row])
+        differences = [
+            {"regrade_id": regrade_id, "sample_id": each.sample_id, **_values(each.new)} for each in done.differences
+        ]
+        ledger.add(connection, done.series, table=regrade_difference, rows=differences)
 
 
 def latest_mismatches(connection: Connection, series: str) -> int | None:
@@ -103,7 +101,7 @@ def _counted(connection: Connection, regrade_id: int) -> tuple[Difference, ...]:
     query = (
         select(schema.effective_sample, *(new[name].label(f"new_{name}") for name in _RESULT))
         .join_from(regrade_difference, schema.effective_sample, sample.sample_id == new.sample_id)
-        .where(new.regrade_id == regrade_id, sample.sentinel.is_(false()), sample.invalid_reason.is_(None))
+        .where(new.regrade_id == regrade_id, sample.measured.is_(true()), sample.invalid_reason.is_(None))
         .order_by(sample.slot_date, sample.arm, sample.item_id, sample.replicate)
     )
     return tuple(_difference(row) for row in connection.execute(query))

@@ -28,7 +28,8 @@ class PanelFiles:
 class Plan:
     """All that registering a series stores; `registration` is the file's bytes, day 1 is `start_date`.
 
-    `imported_at` marks a series that was not measured here.
+    `judged_measured` says whether what a judge grades enters the estimates, `imported_at` marks a series that was not
+    measured here.
     """
 
     series: str
@@ -41,6 +42,7 @@ class Plan:
     items: Sequence[Item]
     arms: Sequence[Arm]
     simulation: JsonValue = None
+    judged_measured: bool = False
     imported_at: datetime | None = None
 
 
@@ -185,5 +187,6 @@ class StoredVerdict(NamedTuple):
     verdict: Verdict
 
 
-SentinelChoice = Literal["exclude", "only", "include"]
+#: Which items: those of the estimates, sentinels only, judged ones that stand beside the estimates only, or all.
+SentinelChoice = Literal["exclude", "only", "judged", "include"]
 CellValue = Literal["score", "output_tokens", "log_output_tokens"]

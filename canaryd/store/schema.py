@@ -23,6 +23,7 @@ from sqlalchemy import (
 
 from canaryd.records import FAILURE_KINDS
 from canaryd.store.metadata import metadata
+from canaryd.store.schema_alarms import acknowledgement, webhook_delivery
 from canaryd.store.schema_contract import (
     deviation,
     epoch,
@@ -35,13 +36,15 @@ from canaryd.store.schema_contract import (
     sentinel_day,
     sentinel_usage,
 )
+from canaryd.store.schema_judges import judge_reading, judge_usage, judged_item
 from canaryd.store.schema_regrades import regrade, regrade_difference
 from canaryd.store.schema_studies import registration_document, study, study_sample
+from canaryd.store.schema_texts import reply_text, text_block, text_expiry
 from canaryd.store.types import AnyText, CanonicalJson, Day, Flag, Real, UTCDateTime, WideInteger
 
 #: Every schema revision, oldest first; the last is the one this canaryd reads and writes. A test holds it to
 #: the migrations.
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010")
+REVISIONS = tuple(f"{number:04}" for number in range(1, 15))
 
 panel = Table(
     "panel",
@@ -182,16 +185,6 @@ sample = Table(
     sqlite_strict=True,
 )
 
-reply_text = Table(
-    "reply_text",
-    metadata,
-    Column("sample_id", ForeignKey("sample.sample_id"), primary_key=True, autoincrement=False),
-    Column("codec", AnyText, nullable=False),
-    Column("body", LargeBinary, nullable=False),
-    CheckConstraint("codec IN ('utf8', 'utf8+zlib')", name="codec"),
-    sqlite_strict=True,
-)
-
 validity = Table(
     "validity",
     metadata,
@@ -261,16 +254,6 @@ early_warning = Table(
     sqlite_strict=True,
 )
 
-text_expiry = Table(
-    "text_expiry",
-    metadata,
-    Column("expiry_id", Integer, primary_key=True),
-    Column("series", ForeignKey("series.name"), nullable=False, index=True),
-    Column("before", Day, nullable=False),
-    Column("at", UTCDateTime, nullable=False),
-    sqlite_strict=True,
-)
-
 ledger = Table(
     "ledger",
     metadata,
@@ -281,8 +264,10 @@ ledger = Table(
     Column("digest", AnyText, nullable=False),
     Column("manifest", LargeBinary, nullable=False),
     UniqueConstraint("kind", "row_id"),
-    CheckConstraint("kind IN ('series', 'run', 'validity', 'verdict', 'deviation')", name="kind"),
-    CheckConstraint("(kind = 'series') = (position = 1) AND (kind = 'series') = (row_id IS NULL)", name="genesis"),
+    CheckConstraint("kind IN ('series', 'run', 'validity', 'verdict', 'deviation', 'rows')", name="kind"),
+    CheckConstraint(
+        "(kind = 'series') = (position = 1) AND (kind IN ('series', 'rows')) = (row_id IS NULL)", name="genesis"
+    ),
     sqlite_strict=True,
 )
 
@@ -312,7 +297,8 @@ lease = Table(
     sqlite_strict=True,
 )
 
-#: Tables whose rows never change and never go; only a text goes, once a row of `text_expiry` covers its day.
+#: Tables whose rows never change and never go; only a text goes, once a row of `text_expiry` covers its day (or, from a
+#: row of its own, once a block holds it).
 APPEND_ONLY = (
     panel,
     panel_item,
@@ -322,6 +308,7 @@ APPEND_ONLY = (
     run_end,
     sample,
     reply_text,
+    text_block,
     validity,
     verdict,
     alarm,
@@ -343,11 +330,16 @@ APPEND_ONLY = (
     regrade_difference,
     run_report,
     sentinel_usage,
+    judged_item,
+    judge_reading,
+    judge_usage,
+    acknowledgement,
+    webhook_delivery,
 )
 
 #: The view (defined in the migrations) of the sample that counts for each (series, arm, slot date, item, replicate):
 #: that of the latest attempt that ended in a grade or an outcome failure, else that of the latest attempt.
-#: `invalid_reason` is null for a valid sample of a valid run.
+#: `invalid_reason` is null for a valid sample of a valid run; `measured` says whether its item enters the estimates.
 effective_sample = table(
     "v_effective_sample",
     *(column(name, type_) for name, type_ in (("series", AnyText()), ("arm", AnyText()), ("slot_date", Day()))),
@@ -358,5 +350,6 @@ effective_sample = table(
     column("cluster", AnyText()),
     column("sentinel", Flag()),
     column("invalid_reason", AnyText()),
+    column("measured", Flag()),
     *(column(each.name, each.type) for each in sample.c),
 )

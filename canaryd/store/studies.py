@@ -10,11 +10,12 @@ from typing import Any, Literal, TypeAlias
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, insert, select
 
 from canaryd.hashing import canonical_json, digest
-from canaryd.records import OUTCOME_FAILURES, Failure, Grade, JsonValue, Sample
-from canaryd.store import read, texts
+from canaryd.records import OUTCOME_FAILURES, Arm, Failure, Grade, JsonValue, Sample
+from canaryd.store import ledger, read, texts
 from canaryd.store import schema_studies as schema
 from canaryd.store.engine import Store
 from canaryd.store.harness import Spending
+from canaryd.target_config import host_of
 
 Stage: TypeAlias = Literal["screen", "confirm", "validate"]
 
@@ -84,6 +85,33 @@ def study_id(connection: Connection, key: StudyKey) -> int | None:
     return found
 
 
+def study_target(arm: Arm) -> dict[str, JsonValue]:
+    """Return what an arm asks, without any key; a change of it makes another study. A redacted host stays unknown."""
+    return {
+        "provider": arm.provider,
+        "model": arm.model,
+        "host": None if arm.redact or arm.base_url is None else host_of(arm.base_url),
+        "params": dict(arm.params),
+        "options": dict(arm.options),
+    }
+
+
+def confirmed_scores(connection: Connection, series: str, *, arm: Arm) -> dict[str, tuple[float, ...]]:
+    """Return the scores of the newest confirmation of an arm by item; those of an item stand under its id alone."""
+    row = schema.study.c
+    target = digest(canonical_json(study_target(arm)))
+    newest: int | None = connection.scalar(
+        select(func.max(row.study_id)).where(
+            row.series == series, row.stage == "confirm", row.arm == arm.name, row.target_digest == target
+        )
+    )
+    scores: dict[str, tuple[float, ...]] = {}
+    for sample in () if newest is None else samples(connection, newest):
+        if sample.score is not None:
+            scores[sample.item_id] = (*scores.get(sample.item_id, ()), sample.score)
+    return scores
+
+
 def append_samples(store: Store, samples: Sequence[Sample], *, study_id: int) -> None:
     """Store samples of a study, all or none; one whose last attempt failed gets the next attempt.
 
@@ -143,7 +171,7 @@ def keep_document(store: Store, series: str, *, document: RegistrationDocument) 
     """Store the readable registration of a series; raise RowRefused when it has one."""
     values = {name: getattr(document, name) for name in RegistrationDocument.__slots__}
     with store.write() as connection:
-        connection.execute(insert(schema.registration_document).values(series=series, **values))
+        ledger.add(connection, series, table=schema.registration_document, rows=[{"series": series, **values}])
 
 
 def registration_document(connection: Connection, series: str) -> RegistrationDocument | None:

@@ -27,8 +27,9 @@ from canaryd.records import (
     Sample,
     Verdict,
 )
-from canaryd.store import ledger, schema, texts, totals
+from canaryd.store import ledger, replies, schema, texts, totals
 from canaryd.store.engine import RowRefused, Store
+from canaryd.store.judges import add_judged_items
 from canaryd.store.lease import Lease, require_lease
 from canaryd.store.rows import AlreadyClaimed, Invalid, Plan
 
@@ -129,7 +130,7 @@ def append_samples(store: Store, samples: Sequence[Sample], *, run_id: int, leas
 
 
 def end_run(store: Store, end: RunEnd, *, run_id: int, lease: Lease) -> None:
-    """Close an open run; one that a dead process left open is closed as `abandoned` by the series' next holder.
+    """Close an open run, then pack its texts; a run that a dead process left open ends `abandoned`, by the next holder.
 
     Raises:
         Locked: the lease is lost.
@@ -139,6 +140,7 @@ def end_run(store: Store, end: RunEnd, *, run_id: int, lease: Lease) -> None:
         require_lease(connection, lease)
         _open_run(connection, run_id, lease=lease)
         _close_run(connection, run_id, series=lease.series, end=end)
+    replies.pack_closed(store, lease.series)
 
 
 def append_validity(store: Store, note: Invalid) -> int:
@@ -172,11 +174,11 @@ def append_verdict(store: Store, verdict: Verdict, *, lease: Lease) -> int:
         return verdict_id
 
 
-def append_alarm(store: Store, alarm: Alarm, *, lease: Lease) -> int:
-    """Store a transition of a series' alarm state and return its id; raises Locked when the lease is lost."""
+def append_alarm(store: Store, alarm: Alarm, *, lease: Lease) -> None:
+    """Store a transition of a series' alarm state; raises Locked when the lease is lost."""
     with store.write() as connection:
         require_lease(connection, lease)
-        return _insert(connection, into=schema.alarm, values=asdict(alarm))
+        ledger.add(connection, alarm.series, table=schema.alarm, rows=[asdict(alarm)])
 
 
 def append_early_warning(store: Store, days: Sequence[EarlyWarningDay], *, lease: Lease) -> None:
@@ -188,8 +190,7 @@ def append_early_warning(store: Store, days: Sequence[EarlyWarningDay], *, lease
     """
     with store.write() as connection:
         require_lease(connection, lease)
-        for day in days:
-            connection.execute(insert(schema.early_warning).values(asdict(day)))
+        ledger.add(connection, lease.series, table=schema.early_warning, rows=map(asdict, days))
 
 
 def _claim(
@@ -280,8 +281,7 @@ def _add_sample(connection: Connection, sample: Sample, *, run: RowMapping | dic
         connection, into=schema.sample, values=values | _result_values(sample) | _reply_values(sample.reply)
     )
     if sample.reply is not None:
-        codec, stored = texts.pack(texts.encode(sample.reply.text))
-        connection.execute(insert(schema.reply_text).values(sample_id=sample_id, codec=codec, body=stored))
+        replies.keep_text(connection, sample_id, text=sample.reply.text)
     return sample_id
 
 
@@ -344,6 +344,7 @@ def _register(connection: Connection, plan: Plan, *, into: str) -> None:
     )
     for arm in plan.arms:
         connection.execute(insert(schema.arm).values(_arm_values(plan.series, arm)))
+    add_judged_items(connection, plan.series, items=plan.items, measured=plan.judged_measured)
     ledger.extend(connection, plan.series, kind="series")
 
 

@@ -18,6 +18,7 @@ from canaryd.store import studies
 from canaryd.store.studies import Stage
 from canaryd.studies.collect import FIRST_REPLICATE, Collected, Progress, Wanted, collect
 from canaryd.studies.laboratory import Laboratory
+from canaryd.wording import counted
 
 #: Why an item of the pool is not in the panel.
 DROPPED: Mapping[Screened, str] = {
@@ -131,12 +132,13 @@ def require_screened(found: Calibration) -> Calibration:
     missing = sum(each.open for each in found.screen.values())
     if missing:
         raise UsageError(
-            f"{found.lab.panel.path}: {missing} samples of its screen are missing; run `canaryd calibrate screen` first"
+            f"{found.lab.panel.path}: {counted(missing, 'sample')} of its screen missing; "
+            "run `canaryd calibrate screen` first"
         )
     if not found.kept:
         raise UsageError(
-            f"{found.lab.panel.path}: the screen keeps none of {len(found.said)} items; screen a pool that is "
-            "sometimes answered rightly"
+            f"{found.lab.panel.path}: the screen keeps none of {counted(len(found.said), 'item')}; screen a pool that "
+            "is sometimes answered rightly"
         )
     return found
 
@@ -185,7 +187,7 @@ def write_panel(found: Calibration, out: Path, *, per_day: int) -> tuple[str, ..
     missing = sum(each.open for each in require_screened(found).confirm.values())
     if missing:
         raise UsageError(
-            f"{found.lab.panel.path}: {missing} samples of its confirmation are missing; "
+            f"{found.lab.panel.path}: {counted(missing, 'sample')} of its confirmation missing; "
             "run `canaryd calibrate confirm`"
         )
     files = [out, Path(system_path(str(out))), Path(lock_path(str(out)))]

@@ -16,12 +16,12 @@ _WHY = {
 
 def screen_text(report: Mapping[str, Any]) -> str:
     """Return what the screen kept and dropped, whole and by family."""
-    return "\n".join(_screen(report))
+    return "\n".join([*_screen(report), "next: canaryd calibrate confirm"])
 
 
 def confirm_text(report: Mapping[str, Any]) -> str:
     """Return how far the kept items went back from the screen to the fresh confirmation."""
-    return "\n".join([*_screen(report), "", *_regression(report)])
+    return "\n".join([*_regression(report), "next: canaryd calibrate design --out PANEL"])
 
 
 def design_text(design: Mapping[str, Any], *, power: str) -> str:
@@ -61,7 +61,7 @@ def _regressed(row: Mapping[str, Any]) -> str:
 def _design(design: Mapping[str, Any], power: str) -> Iterator[str]:
     mde = design["mde"]
     yield (
-        f"panel     {design['items']} items at {design['per_day']} a day, mean score {100 * design['mean_score']:.1f}, "
+        f"panel     {design['items']} items, {design['per_day']} a day, mean score {100 * design['mean_score']:.1f}, "
         f"mean p(1 - p) {design['mean_information']:.4f} (unbiased, fresh samples)"
     )
     yield (

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from canaryd.stats.binomial import upper_limit
+
 
 def as_text(answer: Mapping[str, Any]) -> str:
     """Return the JSON form of operating characteristics as two tables, rates in percent and changes in points."""
@@ -14,7 +16,8 @@ def as_text(answer: Mapping[str, Any]) -> str:
 def _false_alarms(answer: Mapping[str, Any]) -> Iterator[str]:
     rows = answer["false_alarms"]
     horizons = list(rows[0]["rule"])
-    yield f"false alarms although nothing changes: share of series within {' / '.join(horizons)} days"
+    within = " / ".join(horizons)
+    yield f"false alarms although nothing changes: % of series within {within} days (below: exact 95 % upper limits)"
     for row in rows:
         yield f"  day shock {_shock(row['shock']):<22} the rule            {_shares(row['rule'], horizons)}"
         for stream, shares in row["early_warning"].items():
@@ -41,8 +44,8 @@ def _shock(shock: Mapping[str, float]) -> str:
 
 
 def _shares(shares: Mapping[str, Any], keys: Sequence[str]) -> str:
-    error = 100 * max(shares[key]["mc_se"] for key in keys)
-    return " / ".join(f"{100 * shares[key]['share']:.2f}" for key in keys) + f" %  (+- {error:.2f})"
+    limits = " / ".join(f"{100 * upper_limit(shares[key]['share'], shares[key]['series']):.2f}" for key in keys)
+    return " / ".join(f"{100 * shares[key]['share']:.2f}" for key in keys) + f" %  (below {limits})"
 
 
 def _delays(delays: Mapping[str, Any], keys: Sequence[str]) -> str:

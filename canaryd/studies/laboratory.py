@@ -16,13 +16,12 @@ from canaryd.files import read_bytes
 from canaryd.panel import Panel, load
 from canaryd.prereg import Prereg
 from canaryd.providers.base import Provider
-from canaryd.records import Arm, JsonValue
+from canaryd.records import Arm
 from canaryd.runner.clock import Clock, clock_of
 from canaryd.runner.project import frozen_panel, provider_builder, require_as_registered
 from canaryd.store import read
 from canaryd.store.engine import Store, open_store
-from canaryd.store.studies import Stage, StudyKey
-from canaryd.target_config import host_of
+from canaryd.store.studies import Stage, StudyKey, study_target
 from canaryd.windows import utc_date
 
 
@@ -46,7 +45,7 @@ class Laboratory:
 
     def key(self, arm: Arm, stage: Stage) -> StudyKey:
         """Return the identity of a stage's study of an arm on the panel."""
-        return StudyKey(self.series.name, stage, arm.name, self.panel.digest, target_of(arm))
+        return StudyKey(self.series.name, stage, arm.name, self.panel.digest, study_target(arm))
 
     def arm(self, name: str | None) -> Arm:
         """Return an arm of the series, the tracked one for None.
@@ -61,17 +60,6 @@ class Laboratory:
                 return arm
         names = ", ".join(arm.name for arm in self.series.arms)
         raise UsageError(f"series {self.series.name!r} has no arm {name!r}; there are {names}")
-
-
-def target_of(arm: Arm) -> dict[str, JsonValue]:
-    """Return what an arm asks, without any key; a change of it makes another study. A redacted host stays unknown."""
-    return {
-        "provider": arm.provider,
-        "model": arm.model,
-        "host": None if arm.redact or arm.base_url is None else host_of(arm.base_url),
-        "params": dict(arm.params),
-        "options": dict(arm.options),
-    }
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from canaryd.errors import MeasurementRefused
 from canaryd.records import Arm, Ask
 from canaryd.runner.budget import Amount, cost, price_on, shortfall, total
 from canaryd.store.harness import Spending, spending
+from canaryd.store.judges import judge_spending
 from canaryd.store.sentinels import burst_spending
 from canaryd.store.studies import study_spending
 from canaryd.studies.laboratory import Laboratory
@@ -41,8 +42,9 @@ def allowed(lab: Laboratory, asks: Sequence[Ask], *, arms: Mapping[str, Arm]) ->
             study_spending(connection, lab.series.name, first=month, last=today),
             spending(connection, lab.series.name, first=month, last=today),
             burst_spending(connection, lab.series.name, first=month, last=today),
+            judge_spending(connection, lab.series.name, first=month, last=today),
         ]
-    known = {arm.name: arm for arm in lab.series.arms} | dict(arms)
+    known = {arm.name: arm for arm in lab.series.asked} | dict(arms)
     used = [(day, _amount(lab, known.get(name), usage=usage)) for rows in spent for (name, day), usage in rows.items()]
     of_day, of_month = total(each for day, each in used if day == today), total(each for _, each in used)
     each_call = {name: _amount(lab, arm, usage=_per_call(arm, spent[0])) for name, arm in arms.items()}

@@ -21,6 +21,7 @@ from canaryd.store.engine import Store
 from canaryd.store.studies import RegistrationDocument, keep_document
 from canaryd.studies.characteristics import as_text
 from canaryd.windows import Grid
+from canaryd.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,9 @@ def _document(subject: Subject, *, at: datetime, commit: str | None) -> Iterator
     yield ""
     yield from _pinned(subject, at=at, commit=commit)
     yield from _section("Arms", _arms(subject.series.arms))
+    if subject.series.judge is not None:
+        judge = subject.series.judge.config
+        yield from _section("Judge", [f"`{judge.identity}`, of the family {judge.family}."])
     yield from _section("Calendar", _calendar(subject))
     yield from _section("The rule", _rule(subject.prereg))
     yield from _section("Beside the rule", _beside(subject.prereg))
@@ -130,7 +134,7 @@ def _pinned(subject: Subject, *, at: datetime, commit: str | None) -> Iterator[s
     panel = subject.panel
     yield f"- registered {at:%Y-%m-%d %H:%M} UTC, before the first day"
     yield f"- registration `{subject.prereg.digest}` ({subject.series.prereg.name})"
-    yield f"- panel {panel.name} {panel.version}, {len(panel.items)} items, `{panel.digest}`"
+    yield f"- panel {panel.name} {panel.version}, {counted(len(panel.items), 'item')}, `{panel.digest}`"
     if commit is None:
         yield "- git commit: none, the folder is in no work tree that git can read"
     else:
@@ -150,8 +154,8 @@ def _calendar(subject: Subject) -> Iterator[str]:
     rule = subject.prereg.rule
     grid = Grid(subject.start_date, rule.baseline_days, rule.window_days)
     yield f"- slots are UTC dates; day 1 is {grid.start}"
-    yield f"- baseline: {rule.baseline_days} days, to {grid.baseline.last}"
-    yield f"- then a window every {rule.window_days} days; the first ends on {grid.window(1).last}"
+    yield f"- baseline: {counted(rule.baseline_days, 'day')}, to {grid.baseline.last}"
+    yield f"- then a window every {counted(rule.window_days, 'day')}; the first ends on {grid.window(1).last}"
     yield f"- a change can be declared once {grid.window(2).last} has ended"
     yield f"- horizon: {subject.prereg.horizon_days} days"
 
@@ -187,12 +191,17 @@ def _beside(prereg: Prereg) -> Iterator[str]:
     yield f"- refused, filtered, truncated, empty and malformed answers: exact tests at {prereg.outcome_alpha:g}"
     yield f"- sentinels: at most {sentinels.false_alarms_per_year:g} false alarms a year"
     yield f"- items that moved, after a declared change only: false discovery rate {prereg.localisation_q:g}"
+    if prereg.judge is not None:
+        enter = "enter the estimates" if prereg.judge.primary else "are described and enter no estimate"
+        anchors = prereg.judge.max_anchors_moved
+        yield f"- items that a judge grades {enter}; the judge has moved when more than {anchors}"
+        yield "  of its anchors get another verdict, or another model answers for it"
 
 
 def _studies(prereg: Prereg) -> Iterator[str]:
     screen, validation = prereg.calibration, prereg.validation
     yield (
-        f"- screen: {screen.screen_samples} samples an item, kept when they sum to {screen.keep_min:g} .. "
+        f"- screen: {counted(screen.screen_samples, 'sample')} an item, kept when they sum to {screen.keep_min:g} .. "
         f"{screen.keep_max:g}; confirmation: {screen.confirm_samples} fresh samples, which drop nothing"
     )
     yield f"- odd against even baseline days must not differ, and days no more than by chance, at {validation.alpha:g}"

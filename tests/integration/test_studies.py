@@ -150,7 +150,7 @@ def test_a_failure_is_asked_again_and_never_a_zero(bench: Bench) -> None:
     scores = calibration_of(bench.lab, arm).screen[broken]
     assert (scores.scores, scores.open) == ((), 4)
     assert calibration_of(bench.lab, arm).said[broken] == "unfinished"
-    with pytest.raises(UsageError, match="4 samples of its screen are missing"):
+    with pytest.raises(UsageError, match="4 samples of its screen missing"):
         confirm_kept(bench.lab, arm)
     bench.answer = whole
     assert (screen_pool(bench.lab, arm).landed, count(bench.lab.store)) == (4, 52)
@@ -261,7 +261,7 @@ def test_the_panel_that_is_written_holds_what_was_kept_and_is_frozen(bench: Benc
     lab, arm = bench.lab, bench.lab.series.tracked
     screen_pool(lab, arm)
     found, out = calibration_of(lab, arm), tmp_path / "mine.jsonl"
-    with pytest.raises(UsageError, match="samples of its confirmation are missing"):
+    with pytest.raises(UsageError, match="samples of its confirmation missing"):
         write_panel(found, out, per_day=1)
     confirm_kept(lab, arm)
     found = calibration_of(lab, arm)

@@ -48,7 +48,7 @@ def test_a_bad_number_is_refused_with_its_line(line: str, message: str) -> None:
     [
         ("controls = []\n", "validation.controls is required: name at least one change"),
         ('controls = [{ name = "a", size = 3 }]\n', "size is unknown; allowed here: arm, model, name, options, params"),
-        ('controls = [{ name = "a b" }]\n', "is 'a b', but must be small letters, digits, - and _"),
+        ('controls = [{ name = "a b" }]\n', "is 'a b', but must be 1 to 63 small letters, digits, - and _"),
         ('controls = [{ name = "a" }, { name = "a" }]\n', "names two controls 'a'; rename one"),
     ],
 )

@@ -31,14 +31,15 @@ def parse_lines(data: bytes, build: Callable[[Mapping[str, Any]], T], *, source:
     return built, complaints
 
 
-def require_clean(complaints: list[str]) -> None:
-    """Refuse a file with complaints.
+def require_clean(complaints: list[str], *, lister: str = "") -> None:
+    """Refuse a file with complaints; `lister` is the command that lists all of them.
 
     Raises:
         ConfigError: there is one; it names the first and counts them.
     """
     if complaints:
-        more = f" ({len(complaints)} complaints in all; `canaryd duel lint` lists them)" if complaints[1:] else ""
+        listed = f"; `{lister}` lists them" if lister else ""
+        more = f" ({len(complaints)} complaints in all{listed})" if complaints[1:] else ""
         raise ConfigError(complaints[0] + more)
 
 
@@ -54,6 +55,19 @@ def text_of(values: Mapping[str, Any], key: str, *, allowed: tuple[str, ...] = (
     if allowed and value not in allowed:
         raise LineError(f"{key} is {value!r}, but must be one of {', '.join(allowed)}")
     return value
+
+
+def new_id(values: Mapping[str, Any], seen: set[str]) -> str:
+    """Return the id of a line, which no line before it had; `seen` grows by it.
+
+    Raises:
+        LineError: it is missing, or stands twice.
+    """
+    found = text_of(values, "id")
+    if found in seen:
+        raise LineError(f"the id {found!r} stands twice; an id is an identity, rename one")
+    seen.add(found)
+    return found
 
 
 def refuse_unknown(values: Mapping[str, Any], allowed: tuple[str, ...]) -> None:

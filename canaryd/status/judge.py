@@ -1,0 +1,52 @@
+"""The judge in a status: an instrument that moved is said before any number that it touches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from canaryd.fingerprint import JUDGE
+from canaryd.status.model import ArmFigures, SeriesStatus
+
+
+def judge_banner(series: SeriesStatus) -> str | None:
+    """Return what must be said before any number: the judge moved, or is configured otherwise; None where it did not.
+
+    It stands before what is said of the model that is watched, and louder.
+    """
+    parts = _refused(series)
+    if series.judge and series.judge.state == "moved":
+        parts.append(f"the judge moved (slot of {series.judge.slot_date}): {series.judge.sentence}")
+    if not parts:
+        return None
+    touched = "" if series.judge is None or series.judge.primary else "; the estimates hold no opinion of it"
+    return f"REDUCED COMPARABILITY: {'; '.join(parts)}{touched}"
+
+
+def _refused(series: SeriesStatus) -> list[str]:
+    """Return what differs in the judge's harness, where the latest run was refused for it."""
+    found: dict[str, None] = {}
+    for run in series.last_runs:
+        reason, _, deltas = run.reason.partition(": ")
+        if run.outcome == "refused" and reason == "harness_drift":
+            found |= dict.fromkeys(delta for delta in deltas.split("; ") if delta.startswith(JUDGE))
+    return [f"the judge is another one, so nothing is measured ({', '.join(found)})"] if found else []
+
+
+def judge_lines(series: SeriesStatus) -> Iterator[str]:
+    """Yield the judge's state, and what it says of the arms where that stands beside the estimates."""
+    judge = series.judge
+    if judge is not None:
+        yield f"judge {judge.identity} {judge.state} in the slot of {judge.slot_date}: {judge.sentence}"
+    if series.window is not None and series.window.judged_excluded:
+        excluded = series.window.judged_excluded
+        yield f"judged items excluded from these figures: {excluded}; an opinion of them, described only:"
+        yield from (f"  {arm.arm} {_opinion(arm)}" for arm in series.window.arms)
+
+
+def _opinion(arm: ArmFigures) -> str:
+    if arm.judged_delta is None:
+        return "delta unknown"
+    delta = f"delta {100 * arm.judged_delta:+.1f} points"
+    if arm.judged_ci_lower is None or arm.judged_ci_upper is None:
+        return delta
+    return f"{delta} [{100 * arm.judged_ci_lower:+.1f}, {100 * arm.judged_ci_upper:+.1f}]"
