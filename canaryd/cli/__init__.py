@@ -6,6 +6,7 @@ import gc
 import importlib
 import keyword
 import os
+import signal
 import sys
 from contextlib import suppress
 from typing import NoReturn
@@ -25,10 +26,11 @@ COMMANDS = {
     "simulate": ("canaryd.cli.simulate", "False alarms and detection delays of a registration, before you start."),
     "validate": ("canaryd.cli.validate", "Show that the instrument sees a change, and none where there is none."),
     "run": ("canaryd.cli.measure", "Measure one slot of a series."),
+    "rehearse": ("canaryd.cli.rehearse", "Play days of a project with a demo clock."),
     "doctor": ("canaryd.cli.doctor", "Check everything a measurement needs, and say what to do."),
     "deviation": ("canaryd.cli.deviation", "Note a deviation, or accept a harness that has drifted."),
     "rebaseline": ("canaryd.cli.deviation", "Begin a new baseline without a drift."),
-    "ack": ("canaryd.cli.deviation", "Acknowledge a change that its epoch carried over."),
+    "ack": ("canaryd.cli.deviation", "Silence an alarm state until a time, or settle a carried change."),
     "quarantine": ("canaryd.cli.quarantine", "Take a slot out of the analysis, with a reason."),
     "sentinel": ("canaryd.cli.sentinel", "Take the baseline of the sentinels before day 1."),
     "status": ("canaryd.cli.reading", "Say what is known, from the store alone."),
@@ -36,7 +38,7 @@ COMMANDS = {
     "report": ("canaryd.cli.report", "Write the whole argument of a series: HTML, Markdown, pictures."),
     "compare": ("canaryd.cli.compare", "Compare two result files, each item with itself, without a store."),
     "alarms": ("canaryd.cli.alerts", "List the transitions of the alarm state of every series."),
-    "alert": ("canaryd.cli.alerts", "Send a test page through Alertmanager."),
+    "alert": ("canaryd.cli.alerts", "Send a test through Alertmanager or the webhook."),
     "daemon": ("canaryd.cli.daemon", "Measure every series each day, decide, and serve metrics."),
     "metrics": ("canaryd.cli.metrics", "Print the metrics of the store, or write a textfile."),
     "duel": ("canaryd.cli.duel", "Compare two retrieval substrates by two judges, in both orders."),
@@ -73,7 +75,14 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
-@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.command(
+    cls=LazyGroup,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 110,
+        "auto_envvar_prefix": "CANARYD",
+    },
+)
 @click.version_option(__version__, message="canaryd %(version)s")
 @click.option("--config", "config_file", metavar="FILE", help="The configuration file (else $CANARYD_CONFIG).")
 @click.pass_context
@@ -82,6 +91,8 @@ def cli(ctx: click.Context, config_file: str | None) -> None:
 
     canaryd asks a frozen panel every day of a tracked and of a control model and says "changed" only when the rule that
     was registered beforehand says so. `canaryd demo` shows the whole of it in two minutes.
+
+    An option may also stand in the environment, $CANARYD_STATUS_SERIES for `status --series`; the command line wins.
     """
     ctx.obj = config_file
 
@@ -90,6 +101,8 @@ def main() -> NoReturn:
     """Run the command line and exit with the code of the contract."""
     # Importing makes many objects and no garbage: collecting as often as Python does costs a tenth of a short command.
     gc.set_threshold(50_000, 20, 20)
+    # A service manager's SIGTERM is said and answered like Ctrl-C, wherever a command does not know better.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     code = _exit_code()
     try:
         sys.stdout.flush()

@@ -14,6 +14,7 @@ import click
 from canaryd.cli.context import load_config
 from canaryd.config import SeriesConfig
 from canaryd.errors import ConfigError, MeasurementRefused, UsageError
+from canaryd.wording import counted
 
 if TYPE_CHECKING:
     from canaryd.studies.collect import Collected
@@ -100,7 +101,7 @@ def design_command(
 ) -> None:
     """Say what the confirmed items see and what other budgets buy; with --out, write them as a frozen panel."""
     from canaryd.studies.calibrate import calibration_of, require_screened, write_panel
-    from canaryd.studies.calibrate_text import confirm_text, design_text
+    from canaryd.studies.calibrate_text import design_text
     from canaryd.studies.design_plot import design_svg
 
     with _laboratory(config_file, chosen["series_name"], pool=pool) as lab:
@@ -115,14 +116,17 @@ def design_command(
         click.echo(json.dumps({**report, "design": design, "written": str(out) if out else None}, indent=1))
     else:
         power = f"z {rule.mde.z_confidence:g} and {rule.mde.z_power:g}, target {100 * target:g}"
-        click.echo(f"{confirm_text(report)}\n\n{design_text(design, power=power)}")
+        click.echo(design_text(design, power=power))
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
     if chosen["picture"]:
         chosen["picture"].write_bytes(design_svg(design, target=target))
         click.echo(f"picture {chosen['picture']}", err=True)
     if out:
-        click.echo(f"{out}: written and frozen, {len(found.kept)} items; name it as the panel of the series", err=True)
+        click.echo(
+            f"{out}: written and frozen, {counted(len(found.kept), 'item')}; name it as the panel of the series",
+            err=True,
+        )
 
 
 @calibrate.command("predict")
@@ -213,6 +217,6 @@ def _require_whole(collected: Collected, stage: str) -> None:
     failed = ", ".join(f"{count} {kind}" for kind, count in collected.failures.items())
     why = collected.stopped or (f"failures: {failed}" if failed else "not all were asked")
     raise MeasurementRefused(
-        f"{collected.missing} samples of the {stage} are missing ({why}); run the same command again to ask them",
+        f"{counted(collected.missing, 'sample')} of the {stage} missing ({why}); run the same command again to go on",
         reason="budget" if collected.stopped else "incomplete",
     )

@@ -11,6 +11,7 @@ import click
 
 from canaryd.cli.context import find_config, load_config
 from canaryd.config import Config
+from canaryd.wording import counted
 
 
 @click.group()
@@ -37,23 +38,24 @@ def show_command(config_file: str | None) -> None:
 def check_command(config_file: str | None) -> None:
     """Read the configuration, each panel with its lock, each registration and each arm's settings; exit 78 or 69."""
     from canaryd.runner.project import frozen_panel
-    from canaryd.runner.registering import check_registration
+    from canaryd.runner.registering import check_registration, known_information
 
     loaded = load_config(config_file)
     for series in loaded.series:
         panel = frozen_panel(series)
-        protocol, warnings = check_registration(series, panel)
+        protocol, warnings = check_registration(series, panel, information=known_information(loaded, series))
         for warning in warnings:
             click.echo(f"warning: {warning}", err=True)
         _build_arms(loaded, panel=panel, name=series.name)
-        click.echo(f"{series.name}: {len(panel.items)} items, {len(series.arms)} arms, registration {protocol.digest}")
+        sizes = f"{counted(len(panel.items), 'item')}, {counted(len(series.arms), 'arm')}"
+        click.echo(f"{series.name}: {sizes}, registration {protocol.digest}")
 
 
 def _build_arms(loaded: Config, *, panel: Any, name: str) -> None:
     from canaryd.runner.project import provider_builder
 
     build = provider_builder(loaded, panel)
-    for arm in loaded.one_series(name).arms:
+    for arm in loaded.one_series(name).asked:
         build(arm)
 
 

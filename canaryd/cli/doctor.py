@@ -9,6 +9,7 @@ import click
 
 from canaryd.cli.context import load_config
 from canaryd.errors import CanarydError, MeasurementRefused
+from canaryd.wording import counted
 
 if TYPE_CHECKING:
     from canaryd.runner.preflight import Preflight
@@ -56,7 +57,9 @@ def doctor(config_file: str | None, series_name: str | None) -> None:
                 if finding.problem is not None:
                     click.echo(f"      -> {CURES[finding.check]}")
     if problems:
-        raise MeasurementRefused(f"{problems} checks failed; each line above says what to do", reason="doctor")
+        raise MeasurementRefused(
+            f"{counted(problems, 'check')} failed; each line above says what to do", reason="doctor"
+        )
 
 
 async def _examine(slot: Slot) -> Preflight:

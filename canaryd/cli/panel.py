@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from canaryd.errors import ConfigError, MeasurementRefused, UsageError
+from canaryd.wording import counted
 
 
 @click.group()
@@ -26,7 +27,7 @@ def lint_command(path: Path) -> None:
     for complaint in complaints:
         click.echo(complaint)
     if complaints:
-        raise ConfigError(f"{path}: {len(complaints)} complaints; mend them before you freeze the panel")
+        raise ConfigError(f"{path}: {counted(len(complaints), 'complaint')}; mend them before you freeze the panel")
     click.echo(f"{path}: clean")
 
 
@@ -48,7 +49,7 @@ def freeze_command(path: Path) -> None:
             "and a new file name (`canaryd panel verify` lists what differs)"
         )
     lock.write_bytes(content)
-    click.echo(f"{lock}: {len(loaded.items)} items, {loaded.digest}")
+    click.echo(f"{lock}: {counted(len(loaded.items), 'item')}, {loaded.digest}")
 
 
 @panel.command("verify")
@@ -98,7 +99,8 @@ def generate_command(*, path: Path, seed: str, size: int, families: str | None, 
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(made.items)
     system.write_bytes(made.system)
-    click.echo(f"{path}: {size} items of {len(chosen)} families; next: canaryd panel freeze {path}")
+    click.echo(f"{path}: {counted(size, 'item')} of {counted(len(chosen), 'family')}")
+    click.echo(f"next: canaryd panel freeze {path}, or canaryd calibrate screen {path} to choose among them first")
 
 
 @panel.command("show")

@@ -11,6 +11,7 @@ from canaryd.cli.context import load_config
 from canaryd.errors import UsageError
 from canaryd.runner.clock import clock_of
 from canaryd.windows import Grid, utc_date
+from canaryd.wording import counted
 
 
 @click.command()
@@ -42,9 +43,11 @@ def register(config_file: str | None, series_name: str | None, start: str) -> No
         click.echo(f"warning: {warning}", err=True)
     rule = registered.prereg.rule
     click.echo(f"registered {chosen.name}: {registered.prereg.digest}")
-    click.echo(f"  panel        {panel.name} {panel.version}, {len(panel.items)} items, {panel.digest}")
+    click.echo(f"  panel        {panel.name} {panel.version}, {counted(len(panel.items), 'item')}, {panel.digest}")
     click.echo(f"  day 1        {start_date} (UTC)")
-    click.echo(f"  baseline     {rule.baseline_days} days, then windows of {rule.window_days} days")
+    click.echo(
+        f"  baseline     {counted(rule.baseline_days, 'day')}, then windows of {counted(rule.window_days, 'day')}"
+    )
     second = Grid(start_date, rule.baseline_days, rule.window_days).window(2)
     click.echo(f"  {_expected(registered.simulation)}")
     if registered.sentinel_false_alarms is not None:
@@ -56,13 +59,17 @@ def register(config_file: str | None, series_name: str | None, start: str) -> No
 
 def _expected(simulation: Any) -> str:
     """Return one line of the simulated operating characteristics: false alarms in a year, and power for each drop."""
-    alarms = simulation["false_alarms"][0]["rule"]["365"]["share"]
+    from canaryd.stats.binomial import upper_limit
+
+    alarms = simulation["false_alarms"][0]["rule"]["365"]
+    limit = 100 * upper_limit(alarms["share"], alarms["series"])
     seen = [
         f"{100 * row['drop']:g} points {100 * row['rule']['within']['40']['share']:.0f} %"
         for row in simulation["detections"]
         if row["truth"] == "model"
     ]
-    return f"simulated    {100 * alarms:.1f} % false alarms a year; seen within 40 days: {', '.join(seen)}"
+    false = f"{100 * alarms['share']:.1f} % false alarms a year (below {limit:.1f} %, 95 % limit)"
+    return f"simulated    {false}; seen within 40 days: {', '.join(seen)}"
 
 
 def _start_date(start: str, *, today: date) -> date:

@@ -68,7 +68,7 @@ def simulate(
 
     config = load_config(config_file)
     series = config.one_series(series_name)
-    protocol, items = _registration(series)
+    protocol, items = _registration(config, series)
     seed = wanted["seed"] if wanted["seed"] is not None else protocol.planning.seed
     plan = _plan(
         series,
@@ -96,15 +96,15 @@ def simulate(
         click.echo(f"picture {picture}", err=True)
 
 
-def _registration(series: SeriesConfig) -> tuple[Prereg, tuple[Item, ...]]:
+def _registration(config: Config, series: SeriesConfig) -> tuple[Prereg, tuple[Item, ...]]:
     from canaryd.runner.project import frozen_panel
-    from canaryd.runner.registering import check_registration
+    from canaryd.runner.registering import check_registration, known_information
 
     panel = frozen_panel(series)
-    protocol, warnings = check_registration(series, panel)
+    protocol, warnings = check_registration(series, panel, information=known_information(config, series))
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
-    return protocol, panel.measured
+    return protocol, protocol.measured(panel.items)
 
 
 def _plan(

@@ -12,6 +12,7 @@ import click
 from canaryd.cli.calibrate import asking
 from canaryd.cli.context import load_config
 from canaryd.errors import MeasurementRefused
+from canaryd.wording import counted
 
 if TYPE_CHECKING:
     from canaryd.studies.laboratory import Laboratory
@@ -42,11 +43,12 @@ def run_command(config_file: str | None, series_name: str | None) -> None:
     if collected.missing:
         failed = ", ".join(f"{count} {kind}" for kind, count in collected.failures.items())
         raise MeasurementRefused(
-            f"{collected.missing} samples of the session of {today} are missing ({collected.stopped or failed}); "
+            f"{counted(collected.missing, 'sample')} of the session of {today} missing "
+            f"({collected.stopped or failed}); "
             "run the same command again today to ask them",
             reason="budget" if collected.stopped else "incomplete",
         )
-    landed = f"{collected.landed} samples asked" if collected.landed else "every sample was there"
+    landed = f"{counted(collected.landed, 'sample')} asked" if collected.landed else "every sample was there"
     click.echo(f"{name} validation session {today}: {landed}; read it with `canaryd validate report`")
 
 

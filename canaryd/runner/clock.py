@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
+import time as machine
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Protocol
 
 from canaryd.config import Config
@@ -34,7 +34,7 @@ class SystemClock:
 
     def monotonic_s(self) -> float:
         """Return seconds that never step back."""
-        return time.monotonic()
+        return machine.monotonic()
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
@@ -55,13 +55,22 @@ class FrozenClock:
 
     def monotonic_s(self) -> float:
         """Return seconds that never step back."""
-        return time.monotonic()
+        return machine.monotonic()
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
         import asyncio
 
         await asyncio.sleep(seconds)
+
+
+def set_demo_clock(config: Config, day: date, *, minute: int) -> None:
+    """Let a project's demo clock show a minute of a day, in one step: a killed process leaves no half time behind."""
+    assert config.demo_clock is not None
+    moment = datetime.combine(day, time(), UTC) + timedelta(minutes=minute)
+    written = config.demo_clock.with_suffix(".new")
+    written.write_text(f"{moment.isoformat()}\n")
+    written.replace(config.demo_clock)
 
 
 def clock_of(config: Config) -> Clock:

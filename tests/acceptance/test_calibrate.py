@@ -89,7 +89,7 @@ def test_what_is_missing_is_said_and_asked_again(canaryd: Any, project: Path) ->
     first = calibrate(canaryd, "screen", *POOL, "--json")
     assert first.code == 69
     missing = first.json["missing"]["screen"]
-    assert f"{missing} samples of the screen are missing (failures: {missing} timeout)" in first.err
+    assert f"{missing} samples of the screen missing (failures: {missing} timeout)" in first.err
     assert first.json["screened"]["unfinished"] > 0
     refused = calibrate(canaryd, "confirm")
     assert (refused.code, "run `canaryd calibrate screen` first" in refused.err) == (64, True)
@@ -100,7 +100,7 @@ def test_stages_in_the_wrong_order_are_refused(canaryd: Any, project: Path) -> N
         (("confirm",), "there is no pool; `canaryd calibrate screen` generates one"),
         (("screen", "--families", "poems"), "--families names 'poems', which does not exist"),
         (("screen", "--arm", "nobody", *POOL), "series 'main' has no arm 'nobody'; there are tracked"),
-        (("design",), "240 samples of its screen are missing; run `canaryd calibrate screen` first"),
+        (("design",), "240 samples of its screen missing; run `canaryd calibrate screen` first"),
     ):
         refused = calibrate(canaryd, *arguments)
         assert (refused.code, said in refused.err) == (64, True), refused.err

@@ -35,8 +35,8 @@ def test_the_two_commands_are_targets_of_the_makefile() -> None:
 
 
 def test_a_first_series_from_the_readme_alone(tmp_path: Path) -> None:
-    assert len(BLOCKS) == 3
-    made = sh("set -e\n" + BLOCKS[1], tmp_path)
+    assert len(BLOCKS) == 4
+    made = sh("set -e\n" + BLOCKS[2], tmp_path)
     assert made.returncode == 0, made.stderr
     panel = load(str(tmp_path / "mymodel/panel/mine.jsonl"), graders=graders)
     port, config = free_port(), tmp_path / "mymodel/config.toml"
@@ -47,7 +47,7 @@ def test_a_first_series_from_the_readme_alone(tmp_path: Path) -> None:
     models = [SimulatedModel(model=name, arm=name, seed=1, answers=answers) for name in names]
     host = ModelHost.of(models, items=panel.items, today=lambda: datetime.now(UTC).date())
     with ModelServer(host, port=port):
-        *commands, check = BLOCKS[2].strip().splitlines()
+        *commands, check = BLOCKS[3].strip().splitlines()
         run = sh("set -e\n" + "\n".join(commands), tmp_path)
     assert run.returncode == 0, run.stderr
     assert "tracked: completed" in run.stdout

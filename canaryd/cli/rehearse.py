@@ -1,0 +1,63 @@
+"""`canaryd rehearse`: the days of a project whose calendar stands in a file, one after the other."""
+
+from __future__ import annotations
+
+import sys
+from datetime import date, timedelta
+
+import click
+
+from canaryd.cli.context import load_config
+from canaryd.config import Config, SeriesConfig
+from canaryd.errors import UsageError
+from canaryd.records import Verdict
+from canaryd.runner.clock import clock_of, set_demo_clock
+from canaryd.windows import utc_date
+from canaryd.wording import counted
+
+
+@click.command()
+@click.option("--days", type=click.IntRange(1, 3660), required=True, help="How many days are measured.")
+@click.option("--series", "series_name", help="Which series, where there are several.")
+@click.pass_obj
+def rehearse(config_file: str | None, days: int, series_name: str | None) -> None:
+    """Measure day after day of a project with a demo clock, and set that clock to the end of the last one.
+
+    It begins with day 1 of the series or, later, with the day that the clock shows. What is due is decided as in
+    earnest; a project that has no [demo] clock lives in real time and is refused.
+    """
+    from canaryd.daily import decide_due, measure_slot
+
+    config = load_config(config_file)
+    series = config.one_series(series_name)
+    first = _first_day(config, series)
+    verdicts: list[Verdict] = []
+    with click.progressbar(length=days, label="days", file=sys.stderr, show_pos=True) as bar:
+        for number in range(days):
+            day = first + timedelta(days=number)
+            set_demo_clock(config, day, minute=config.schedule.due_minute)
+            verdicts += measure_slot(config, series, slot_date=day).verdicts
+            bar.update(1)
+        set_demo_clock(config, first + timedelta(days=days), minute=0)
+        verdicts += decide_due(config, series.name)
+    last = first + timedelta(days=days - 1)
+    click.echo(f"{series.name}: measured {first} to {last}, {counted(days, 'day')}")
+    for verdict in verdicts:
+        said = " ".join(word for word in (verdict.kind, verdict.direction, verdict.attribution) if word)
+        click.echo(f"  window {verdict.window_index}: {said.replace('_', ' ')} {', '.join(verdict.reasons)}".rstrip())
+    click.echo("next: canaryd status, or canaryd rehearse --days N to go on")
+
+
+def _first_day(config: Config, series: SeriesConfig) -> date:
+    """Return the day to begin with."""
+    from canaryd.store import read
+    from canaryd.store.engine import open_store
+
+    if config.demo_clock is None:
+        raise UsageError(
+            f"{config.path}: has no [demo] clock, so its days pass by themselves; `canaryd run --slot today` measures "
+            "one, and `canaryd init DIR --simulated` writes a project to rehearse with"
+        )
+    with open_store(config.store_url) as store, store.read() as connection:
+        start = read.series(connection, series.name).start_date
+    return max(start, utc_date(clock_of(config).now()))
