@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 import click
 
 from canaryd.cli.context import load_config
+from canaryd.errors import UsageError
 from canaryd.records import Alarm, JsonValue
+
+if TYPE_CHECKING:
+    from canaryd.store.acknowledgements import Acknowledgement
 
 SCHEMA_VERSION = 1
 
@@ -18,34 +23,57 @@ SCHEMA_VERSION = 1
 @click.option("--series", "series_name", help="Only this series.")
 @click.pass_obj
 def alarms(config_file: str | None, as_json: bool, series_name: str | None) -> None:
-    """List every transition of the alarm state of every series, oldest first.
+    """List every transition of the alarm state of every series, oldest first, and what is acknowledged now.
 
-    The last line of a series is its current state. The text may change at any time, a script reads --json.
+    The last line of a series is its current state. Where a webhook is configured, each line says what became of its
+    message. The text may change at any time, a script reads --json.
     """
+    from canaryd.runner.clock import clock_of
     from canaryd.store import read
+    from canaryd.store.acknowledgements import acknowledgements
+    from canaryd.store.deliveries import outcomes
     from canaryd.store.engine import open_store
 
     config = load_config(config_file)
     names = [config.one_series(series_name).name] if series_name else [series.name for series in config.series]
+    now = clock_of(config).now()
     with open_store(config.store_url) as store, store.read() as connection:
-        found = [alarm for name in names for alarm in read.alarms(connection, name)]
+        found = [
+            (alarm, told)
+            for name in names
+            for alarm, told in zip(read.alarms(connection, name), outcomes(connection, name), strict=True)
+        ]
+        silenced = [each for name in names for each in acknowledgements(connection, name).values()]
+    silenced = [each for each in silenced if each.is_in_force(now)]
     if as_json:
-        document = {"schema_version": SCHEMA_VERSION, "alarms": [_as_json(alarm) for alarm in found]}
+        document = {
+            "schema_version": SCHEMA_VERSION,
+            "alarms": [_as_json(alarm, told) for alarm, told in found],
+            "acknowledgements": [_given(each) for each in silenced],
+        }
         click.echo(json.dumps(document, indent=1))
         return
-    for alarm in found:
-        click.echo(f"{alarm.since:%Y-%m-%d %H:%MZ}  {alarm.series:<12} {alarm.state}")
+    for alarm, told in found:
+        message = f"   webhook {told or 'owed'}" if config.service.webhook else ""
+        click.echo(f"{alarm.since:%Y-%m-%d %H:%MZ}  {alarm.series:<12} {alarm.state}{message}")
+    for each in silenced:
+        click.echo(f"{each.series}: {each.state} is acknowledged until {each.until:%Y-%m-%d %H:%MZ}: {each.reason}")
     if not found:
         click.echo("no state has changed since the series were registered")
 
 
-def _as_json(alarm: Alarm) -> dict[str, JsonValue]:
+def _as_json(alarm: Alarm, told: str | None) -> dict[str, JsonValue]:
     return {
         "series": alarm.series,
         "state": alarm.state,
         "since": alarm.since.isoformat(),
         "verdict_id": alarm.verdict_id,
+        "webhook": told,
     }
+
+
+def _given(one: Acknowledgement) -> dict[str, JsonValue]:
+    return {**one._asdict(), "at": one.at.isoformat(), "until": one.until.isoformat()}
 
 
 @click.group()
@@ -62,6 +90,7 @@ def alert() -> None:
     metavar="URL",
     help="The Alertmanager to send it to.",
 )
+@click.option("--webhook", "to_webhook", is_flag=True, help="Send it to the configured webhook instead.")
 @click.option(
     "--severity",
     type=click.Choice(["critical", "warning"]),
@@ -69,14 +98,32 @@ def alert() -> None:
     show_default=True,
     help="Which route it takes.",
 )
-def alert_test(url: str, severity: str) -> None:
-    """Send a page that is marked as a test through Alertmanager; it ends by itself after five minutes.
+@click.pass_obj
+def alert_test(config_file: str | None, url: str, to_webhook: bool, severity: str) -> None:
+    """Send a message that is marked as a test through Alertmanager, where it ends by itself after five minutes.
 
-    Nothing is stored, and no state of a series changes.
+    With --webhook it takes the way of the daemon's messages instead. Nothing is stored, and no state of a series
+    changes.
     """
-    import httpx2 as httpx
+    if to_webhook:
+        _test_webhook(config_file)
+    else:
+        _test_alertmanager(url, severity)
 
-    from canaryd.errors import UsageError
+
+def _test_webhook(config_file: str | None) -> None:
+    from canaryd.webhook.deliver import NotAccepted, receiver_of, synthetic
+
+    receiver = receiver_of(load_config(config_file))
+    try:
+        receiver.take(synthetic(datetime.now(UTC)))
+    except NotAccepted as error:
+        raise UsageError(f"{error}; check the URL in {receiver.url.source}") from None
+    click.echo(f"the webhook (credential {receiver.webhook.credential!r}) took a test message")
+
+
+def _test_alertmanager(url: str, severity: str) -> None:
+    import httpx2 as httpx
 
     now = datetime.now(UTC)
     posted = {

@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from canaryd.cli.context import find_config
+from canaryd.service_config import LOG_LEVELS
 
-_LEVELS = click.Choice(["debug", "info", "warning", "error"])
+_LEVELS = click.Choice(LOG_LEVELS)
 
 
 @click.command()
@@ -16,10 +17,9 @@ _LEVELS = click.Choice(["debug", "info", "warning", "error"])
     "--web.listen-address",
     "listen",
     multiple=True,
-    default=("127.0.0.1:10877",),
-    show_default=True,
     metavar="IP:PORT",
-    help="Where /series/NAME, /metrics, /-/healthy and /-/ready are served; may be repeated.",
+    help="Where it serves, instead of `listen` under [daemon] of the configuration (else 127.0.0.1:10877); may be "
+    "repeated.",
 )
 @click.option(
     "--web.config.file",
@@ -30,10 +30,14 @@ _LEVELS = click.Choice(["debug", "info", "warning", "error"])
 @click.option(
     "--web.insecure-listen", "insecure", is_flag=True, help="Allow an address that faces other machines without TLS."
 )
-@click.option("--log-level", type=_LEVELS, default="info", show_default=True, help="The least important line logged.")
+@click.option(
+    "--log-level",
+    type=_LEVELS,
+    help="The least important line logged, instead of `log_level` under [daemon] (else info).",
+)
 @click.pass_obj
 def daemon(
-    config_file: str | None, listen: tuple[str, ...], web_config: Path | None, insecure: bool, log_level: str
+    config_file: str | None, listen: tuple[str, ...], web_config: Path | None, insecure: bool, log_level: str | None
 ) -> None:
     """Measure every series each day at its time, decide its windows, and serve metrics and reports, until told to stop.
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import click
@@ -89,15 +91,59 @@ def rebaseline(config_file: str | None, reason: str, series_name: str | None) ->
 
 @click.command()
 @_reason
+@click.option(
+    "--until",
+    metavar="WHEN",
+    help="Silence the alarm state until then (UTC): 12h, 7d, 2027-04-01 or 2027-04-01T12:00Z; at most 90 days.",
+)
 @_series
 @click.pass_obj
-def ack(config_file: str | None, reason: str, series_name: str | None) -> None:
-    """Acknowledge a change that was on when its epoch ended, so that it is no longer carried on."""
-    from canaryd.runner.deviating import acknowledge
+def ack(config_file: str | None, reason: str, until: str | None, series_name: str | None) -> None:
+    """Acknowledge what is known already: with --until the alarm state, without it a change that an epoch carried over.
 
-    with _slot(config_file, series_name) as slot:
-        change = acknowledge(slot, reason=reason).verdict
-        click.echo(f"{slot.series.name}: the change of window {change.window_index} of epoch {change.epoch} is settled")
+    With --until the state that the series is in pages nobody and sends no message until then. State and metrics stay
+    as they are, and another state is not silenced. A newer acknowledgement of the same state replaces this one.
+
+    Without --until, a change that was on when its epoch ended is settled, so that it is no longer carried on.
+    """
+    if until is None:
+        from canaryd.runner.deviating import acknowledge
+
+        with _slot(config_file, series_name) as slot:
+            change = acknowledge(slot, reason=reason).verdict
+            click.echo(
+                f"{slot.series.name}: the change of window {change.window_index} of epoch {change.epoch} is settled"
+            )
+        return
+    from canaryd.runner.clock import clock_of
+    from canaryd.runner.silencing import silence
+    from canaryd.store.engine import open_store
+
+    config = load_config(config_file)
+    now, name = clock_of(config).now(), config.one_series(series_name).name
+    with open_store(config.store_url) as store:
+        given = silence(store, name, until=_moment(until, now=now), reason=reason, now=now)
+    click.echo(f"{name}: {given.state} is acknowledged until {given.until:%Y-%m-%d %H:%MZ}; the state stays on")
+
+
+def _moment(text: str, *, now: datetime) -> datetime:
+    """Return a moment given as a span from now, a UTC date or a time with its zone.
+
+    >>> _moment("12h", now=datetime(2027, 4, 1, tzinfo=UTC)).isoformat()
+    '2027-04-01T12:00:00+00:00'
+    """
+    span = re.fullmatch(r"(\d{1,4})([mhd])", text)
+    if span:
+        return now + timedelta(minutes=int(span[1]) * {"m": 1, "h": 60, "d": 1440}[span[2]])
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is not None and len(text) == len("2027-04-01"):
+        return moment.replace(tzinfo=UTC)
+    if moment is None or moment.tzinfo is None:
+        raise UsageError(f"--until is {text!r}, but must be such as 12h, 7d, 2027-04-01 or 2027-04-01T12:00Z (UTC)")
+    return moment.astimezone(UTC)
 
 
 @contextmanager

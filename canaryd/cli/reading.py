@@ -1,13 +1,15 @@
-"""`canaryd status` and `canaryd check`: from the store alone."""
+"""`canaryd status` and `canaryd check`: from the store alone, with what a running daemon adds."""
 
 from __future__ import annotations
 
 import json
+import sys
+import time
 
 import click
 
 from canaryd.cli.context import load_config
-from canaryd.status import as_text, check_status, read_status, with_invalid_text
+from canaryd.status import as_text, ask_daemon, check_status, read_status, with_invalid_text
 
 
 @click.command()
@@ -18,16 +20,45 @@ from canaryd.status import as_text, check_status, read_status, with_invalid_text
     is_flag=True,
     help="Say too what the latest decided window would have come to with invalid samples counted.",
 )
+@click.option(
+    "--watch",
+    "every_s",
+    type=click.FloatRange(1, 3600),
+    is_flag=False,
+    flag_value=5,
+    metavar="[SECONDS]",
+    help="Say it again every so many seconds (5), until interrupted.",
+)
 @click.pass_obj
-def status(config_file: str | None, as_json: bool, series_name: str | None, include_invalid: bool) -> None:
+def status(
+    config_file: str | None, as_json: bool, series_name: str | None, include_invalid: bool, every_s: float | None
+) -> None:
     """Say what is known of every series, from the store alone; it works while nothing else runs.
+
+    The daemon that listens at `listen` under [daemon] of the configuration is asked too, for 2 s: since when it runs,
+    how far a run is, when the next one is. Without an answer that is said to be unknown.
 
     Exits 0 when it could report; the verdict as an exit code is `canaryd check`. The text may change at any time, a
     script reads --json.
     """
+    while True:
+        said = _said(config_file, series_name, as_json=as_json, include_invalid=include_invalid)
+        if every_s is not None and sys.stdout.isatty():
+            click.clear()
+        click.echo(said)
+        if every_s is None:
+            return
+        sys.stdout.flush()
+        time.sleep(every_s)
+
+
+def _said(config_file: str | None, series_name: str | None, *, as_json: bool, include_invalid: bool) -> str:
     config = load_config(config_file)
     known = read_status(config, series_name)
-    document, text = known.to_json(), as_text(known)
+    live = ask_daemon(config.service.listen, store=known.store)
+    document, text = known.to_json(), as_text(known, live)
+    document["daemon"] = live.to_json()
+    document["live"] = {series.name: live.series_json(series.name) for series in known.series}
     if include_invalid:
         # It recomputes, and so imports the statistics, which a plain status never waits for.
         from canaryd.status.with_invalid import read_with_invalid
@@ -35,7 +66,7 @@ def status(config_file: str | None, as_json: bool, series_name: str | None, incl
         found = read_with_invalid(config, [series.name for series in known.series])
         document["with_invalid"] = {"stored": False, "series": [one.to_json() for one in found]}
         text = f"{text}\n\n{with_invalid_text(found)}"
-    click.echo(json.dumps(document, indent=1) if as_json else text)
+    return json.dumps(document, indent=1) if as_json else text
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""The child process: a slot measured, windows decided or replies regraded; heavy imports and crashes stay in here.
+"""The child process: a slot measured, windows decided or an errand done; heavy imports and crashes stay in here.
 
 It reads its order from stdin and dies when stdin ends, reports signs of life on stdout, and logs on stderr. What it
 measures reaches its parent through the store alone.
@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +19,21 @@ import structlog
 
 from canaryd.config import Config, SeriesConfig, parse
 from canaryd.daemon import heartbeat
-from canaryd.daemon.gate import Drained, Gate
+from canaryd.daemon.copies import export_copy
+from canaryd.daemon.counting import counted_calls
+from canaryd.daemon.errands import ERRANDS, Report, run_errand
 from canaryd.daemon.logs import configure_logs
 from canaryd.daemon.pages import page_files, write_page
+from canaryd.daemon.sandboxes import counted_programs
 from canaryd.daemon.worker import Order
 from canaryd.daemon.writes import count_writes
 from canaryd.errors import EXIT_CRASH, CanarydError, CredentialsError, Locked
 from canaryd.providers.credentials import find_secret
 from canaryd.providers.secret import Secret
-from canaryd.runner.calls import call
+from canaryd.runner import programs
+from canaryd.runner.calls import Drain, Drained, call, drain
 
 _STDIN = 0
-Report = Callable[[Mapping[str, Any]], None]
 
 
 def main() -> int:
@@ -39,19 +41,22 @@ def main() -> int:
     order = Order.from_line(_order_line())
     report = _reporter()
     config = parse(order.config_text, path=Path(order.config_path))
-    series = config.one_series(order.series)
     configure_logs(
-        order.log_level, count=lambda level: report({"event": "log", "level": level}), secrets=_secrets(config, series)
+        order.log_level, count=lambda level: report({"event": "log", "level": level}), secrets=_secrets(config)
     )
     sys.excepthook = _log_crash
     threading.Thread(target=_die_with_parent, name="parent-watch", daemon=True).start()
-    gate = Gate(report)
-    call.set(gate.pass_through)
-    signal.signal(signal.SIGTERM, lambda _number, _frame: gate.close())
+    told = Drain()
+    call.set(counted_calls(report))
+    drain.set(told)
+    signal.signal(signal.SIGTERM, lambda _number, _frame: told.tell())
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     count_writes(report)
     report({"event": "started"})
-    code = obey(order, config=config, series=series)
+    programs.execute.set(counted_programs(report))
+    if order.work in ERRANDS:
+        return run_errand(order, config, report=report)
+    code = obey(order, config=config, series=config.one_series(order.series))
     if code not in {Drained.exit_code, Locked.exit_code}:
         _publish(config, order.series)
     return code
@@ -76,8 +81,6 @@ def obey(order: Order, *, config: Config, series: SeriesConfig) -> int:
     if order.work == "measure":
         heartbeat.send(series.heartbeat_url, "start")
     try:
-        if order.work == "regrade":
-            return _regrade(config, order.series)
         if order.work == "decide":
             verdicts = decide_due(config, order.series)
         else:
@@ -109,27 +112,16 @@ def obey(order: Order, *, config: Config, series: SeriesConfig) -> int:
 
 
 def _publish(config: Config, series: str) -> None:
-    """Write the page of the report anew; the day is stored, so that a page which cannot be written fails nothing."""
+    """Write the page of the report and the copy for readers anew; the day is stored, so a failure fails nothing."""
+    log = structlog.get_logger("canaryd.child").bind(series=series)
     try:
         write_page(config, series, file=page_files(config, env=os.environ)[series])
     except (CanarydError, OSError) as error:
-        structlog.get_logger("canaryd.child").warning("report not written", series=series, reason=str(error))
-
-
-def _regrade(config: Config, series: str) -> int:
-    """Grade the stored replies of a series again; what differs is in the store, and in the metrics from there."""
-    from canaryd import sandbox
-    from canaryd.regrade.replies import Bench, regrade
-    from canaryd.runner.clock import clock_of
-    from canaryd.store.engine import open_store
-
-    bench = Bench(sandbox.default(), random.SystemRandom())
-    with open_store(config.store_url) as store:
-        done = regrade(store, series, since=None, now=clock_of(config).now(), bench=bench)
-    log = structlog.get_logger("canaryd.child").bind(series=series)
-    say = log.warning if done.differences else log.info
-    say("regraded", replies=done.replies, differing=len(done.differences), ungraded=done.ungraded)
-    return 0
+        log.warning("report not written", reason=str(error))
+    try:
+        export_copy(config)
+    except (CanarydError, OSError) as error:
+        log.warning("copy for readers not written", reason=str(error))
 
 
 def _reporter() -> Report:
@@ -156,14 +148,15 @@ def _log_crash(*error: Any) -> None:
     os._exit(EXIT_CRASH)
 
 
-def _secrets(config: Config, series: SeriesConfig) -> list[Secret]:
+def _secrets(config: Config) -> list[Secret]:
+    webhook = config.service.webhook
+    names = {arm.credential for series in config.series for arm in series.arms if arm.credential is not None}
     found = []
-    for arm in series.arms:
-        if arm.credential is not None:
-            try:
-                found.append(find_secret(arm.credential, config.credentials, env=os.environ))
-            except CredentialsError:  # the run itself will say so
-                continue
+    for name in sorted(names | ({webhook.credential} if webhook else set())):
+        try:
+            found.append(find_secret(name, config.credentials, env=os.environ))
+        except CredentialsError:  # whoever needs it will say so
+            continue
     return found
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Literal
 
 import structlog
 
 from canaryd.config import Config, SeriesConfig
 from canaryd.daemon.progress import progress
 from canaryd.daemon.regrading import Regrading
-from canaryd.daemon.worker import Order, Worker
+from canaryd.daemon.telling import Telling
+from canaryd.daemon.worker import Order, Work, Worker
 from canaryd.errors import CanarydError, Locked
+from canaryd.records import JsonValue
 from canaryd.runner.clock import Clock
 from canaryd.runner.closing import Books, close_past
 from canaryd.runner.project import LEASE_POLICY
@@ -27,20 +28,24 @@ from canaryd.windows import utc_date
 
 #: A child may be silent for as long as one call may take, and this much longer.
 SILENCE_MARGIN_S = 120.0
-Work = Literal["measure", "decide", "regrade"]
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The configuration that is in force, with the text it was read from."""
+    """The configuration that is in force, with the text it was read from and what the command line says of logs."""
 
     config: Config
     text: str
-    log_level: str
+    log_level: str | None = None
+
+    @property
+    def level(self) -> str:
+        """The least important line logged: what the command line says, else the configuration."""
+        return self.log_level or self.config.service.log_level
 
     def order(self, work: Work, *, series: str, slot_date: date) -> Order:
         """Return the order for a child."""
-        return Order(work, series, slot_date.isoformat(), str(self.config.path), self.text, self.log_level)
+        return Order(work, series, slot_date.isoformat(), str(self.config.path), self.text, self.level)
 
 
 StartWorker = Callable[[Order], Worker]
@@ -49,8 +54,9 @@ StartWorker = Callable[[Order], Worker]
 class Desk:
     """The daemon's work on one series; every method is called from the scheduler's thread.
 
-    `state` is a line for a person, `blocked` the reason why this process does not serve the series; `changed` is set
-    when a child has ended, so that the snapshot is taken anew.
+    `state` is a line for a person, `progress` the stored and the planned samples while a slot is measured, and
+    `blocked` the reason why this process does not serve the series; `changed` is set when a child has ended, so that
+    the snapshot is taken anew.
     """
 
     def __init__(self, series: SeriesConfig, start_worker: StartWorker) -> None:
@@ -59,10 +65,12 @@ class Desk:
         self.state = "starting"
         self.changed = False
         self.next_at: datetime | None = None
+        self.progress: tuple[int, int] | None = None
         self.blocked: str | None = None
         self._lease: Lease | None = None
         self._start_worker = start_worker
-        self._regrading = Regrading(series.name, start_worker)
+        self._regrading = Regrading(start_worker)
+        self._telling = Telling(series.name, start_worker)
         self._not_before: datetime | None = None
         self._decided_on: date | None = None
         self._closed_before: date | None = None
@@ -79,8 +87,10 @@ class Desk:
         Raises:
             StoreUnavailable: the store failed; the next tick tries again.
         """
-        now = clock.now()
+        now, self.progress = clock.now(), None
         self.changed |= self._regrading.has_ended()
+        if loaded.config.service.webhook is not None and self.is_holder:
+            self._telling.tick(store, loaded.order("tell", series=self.name, slot_date=utc_date(now)))
         if self.worker is not None and not self._reap(self.worker, now + policy_of(loaded.config).back_off):
             self.state = self._progress(store)
             return
@@ -188,8 +198,8 @@ class Desk:
         if self.worker.order.work == "decide":
             return "deciding"
         with store.read() as connection:
-            stored, planned = progress(connection, self.name)
-        return f"running {stored}/{planned}"
+            self.progress = progress(connection, self.name)
+        return "running {}/{}".format(*self.progress)
 
     def stuck(self, series: SeriesConfig, retry_wait_s: float) -> bool:
         """Return whether the child has been silent for longer than any call may take."""
@@ -199,12 +209,23 @@ class Desk:
     def give_up(self, store: Store | None, *, now: datetime) -> None:
         """Let go of the series, so that another daemon may take it over at once."""
         self._regrading.stop()
+        self._telling.stop()
         if store is not None and self._lease is not None:
             try:
                 release_lease(store, self._lease, now=now)
             except CanarydError as error:
                 self._log.warning("lease not released", reason=str(error))
         self._lease = None
+
+    def facts(self) -> dict[str, JsonValue]:
+        """Return what only this process knows of the series, for `canaryd status`."""
+        return {
+            "state": self.state,
+            "blocked": self.blocked,
+            "stored": self.progress[0] if self.progress else None,
+            "planned": self.progress[1] if self.progress else None,
+            "next_run": self.next_at.isoformat() if self.next_at else None,
+        }
 
     def _say(self, state: str) -> None:
         if state != self.state:

@@ -58,9 +58,14 @@ def configure_logs(
     handler.setFormatter(formatter)
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(level.upper())
+    set_level(level)
     for name in _TALKATIVE:
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def set_level(level: str) -> None:
+    """Log lines of this level and above from now on; talkative libraries stay at warnings."""
+    logging.getLogger().setLevel(level.upper())
 
 
 class WithoutSecrets:

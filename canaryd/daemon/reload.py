@@ -13,7 +13,7 @@ from canaryd.files import read_text
 from canaryd.records import Arm
 
 
-def load(path: Path, *, log_level: str) -> Loaded:
+def load(path: Path, *, log_level: str | None) -> Loaded:
     """Return the configuration in a file, to be put in force.
 
     Raises:
@@ -26,8 +26,9 @@ def load(path: Path, *, log_level: str) -> Loaded:
 def reload(before: Loaded) -> Loaded:
     """Return the configuration as its file reads now.
 
-    Schedule bounds, retries, credentials, prices, budgets, heartbeats and the pace of an arm may change. The rest is
-    what a series was registered with, or where it is kept, and needs a new series or a restart.
+    Schedule bounds, retries, credentials, prices, budgets, heartbeats, webhook, copies, the log level and the pace of
+    an arm may change. The rest is what a series was registered with, or where it is kept, and needs a new series or a
+    restart.
 
     Raises:
         ConfigError: it cannot be read, or changes something that may not change; the one in force stays.
@@ -49,6 +50,7 @@ def fixed_parts(config: Config) -> dict[str, Any]:
         "store.url": config.store_url,
         "schedule.time_utc": config.schedule.due_minute,
         "demo.clock": config.demo_clock,
+        "daemon.listen": config.service.listen,
         "the list of series": [series.name for series in config.series],
         **{f"series {series.name!r}": _fixed(series) for series in config.series},
     }

@@ -32,13 +32,13 @@ _SIGNALS = {signal.SIGTERM: "stop", signal.SIGINT: "stop", signal.SIGHUP: "reloa
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line says about the resident process."""
+    """What the command line says about the resident process; the configuration says `listen` and `log_level` else."""
 
     config_path: Path
     listen: tuple[str, ...]
     web_config: Path | None
     insecure_listen: bool
-    log_level: str
+    log_level: str | None
 
 
 def run_daemon(options: Options) -> None:
@@ -56,17 +56,16 @@ def run_daemon(options: Options) -> None:
     loaded = load(options.config_path, log_level=options.log_level)
     arms = [(series.name, arm.name) for series in loaded.config.series for arm in series.arms]
     metrics = ProcessMetrics(registry, settled=settled, arms=arms)
-    configure_logs(options.log_level, count=lambda level: metrics.log_messages.labels(level).inc())
+    configure_logs(loaded.level, count=lambda level: metrics.log_messages.labels(level).inc())
     service = Service(loaded, metrics=metrics, notifier=notifier)
     settled.register(SnapshotCollector(lambda: service.snapshot))
     count_writes(service.count_write)
     service.open()
     exposition = Exposition(live=registry, settled=settled, state=lambda: (service.snapshot, metrics.calls_counted))
     reports = page_files(loaded.config, env=os.environ)
-    views = Views(exposition, service.why_unhealthy, service.why_unready, reports)
-    server = WebServer(
-        views, addresses=options.listen, config_file=options.web_config, insecure=options.insecure_listen
-    )
+    views = Views(exposition, service.why_unhealthy, service.why_unready, reports, service.facts)
+    addresses = options.listen or (loaded.config.service.listen,)
+    server = WebServer(views, addresses=addresses, config_file=options.web_config, insecure=options.insecure_listen)
     received = _signals()
     scheduler = ticking(service.tick, every_s=tick_s(loaded.config, notifier.watchdog_s))
     log = structlog.get_logger("canaryd.daemon")

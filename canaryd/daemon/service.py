@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 import structlog
 
+from canaryd import __version__
 from canaryd.config import Config
 from canaryd.daemon.clocks import ClockWatch, why_untrusted
+from canaryd.daemon.copies import Copies, newest_s
 from canaryd.daemon.desk import Desk, Loaded
+from canaryd.daemon.logs import set_level
 from canaryd.daemon.notify import Notifier
 from canaryd.daemon.reload import reload
 from canaryd.daemon.worker import Order, Worker
@@ -22,11 +27,14 @@ from canaryd.metrics.collector import ProcessMetrics
 from canaryd.metrics.money import purse_of
 from canaryd.metrics.snapshot import take_snapshot
 from canaryd.metrics.values import Snapshot, with_blocked
+from canaryd.records import JsonValue
 from canaryd.runner.clock import Clock, clock_of
 from canaryd.schedule import policy_of
 from canaryd.store import read
-from canaryd.store.engine import Store, open_store, parse_url, revision
+from canaryd.store.check import quick_problem
+from canaryd.store.engine import Store, open_store, parse_url, revision, shown
 from canaryd.store.schema import REVISIONS
+from canaryd.windows import utc_date
 
 TICK_S = 30.0
 #: A demo's calendar moves when its file is written, so it is looked at more often.
@@ -47,19 +55,25 @@ class Service:
         self._notifier = notifier
         self._log = structlog.get_logger("canaryd.daemon")
         self._desks = {series.name: Desk(series, self._start_worker) for series in loaded.config.series}
+        self._copies = Copies(self._start_worker)
         self._store: Store | None = None
         self._clocks = ClockWatch()
         self._lock = threading.Lock()
         self._ticked_s: float | None = None
+        self._began_at = datetime.now(UTC)
         self._in_force(loaded)
 
     def open(self) -> None:
-        """Open the store and take the first snapshot.
+        """Open the store, look whether it is whole, and take the first snapshot.
 
         Raises:
-            StoreUnavailable: the store is missing, or its schema is not current.
+            StoreUnavailable: the store is missing or damaged, or its schema is not current.
         """
         self._store = open_store(self._loaded.config.store_url)
+        with self._store.read() as connection:
+            damage = quick_problem(connection)
+        if damage is not None:
+            raise StoreUnavailable(f"store {self._store.name} is damaged ({damage}); restore a backup")
         self._refresh(self._store)
         self.metrics.store_up.set(1)
         self.metrics.schema_current.set(1)
@@ -73,6 +87,7 @@ class Service:
                 self.metrics.store_up.set(1)
                 self.metrics.schema_current.set(1)
                 self._blocked = None
+                self._copy_store()
             except StoreUnavailable as error:
                 self._store_failed(error)
             except CanarydError as error:
@@ -92,6 +107,7 @@ class Service:
             try:
                 self._loaded = reload(self._loaded)
                 self._in_force(self._loaded)
+                set_level(self._loaded.level)
                 self._log.info("configuration reloaded", config=str(self._loaded.config.path))
             except CanarydError as error:
                 self.metrics.reload_successful.set(0)
@@ -109,6 +125,7 @@ class Service:
             for worker in workers:
                 code = worker.end(timeout_s=max(0.0, deadline_s - time.monotonic()))
                 self._log.info("child ended", series=worker.order.series, code=code)
+            self._copies.stop()
             for desk in self._desks.values():
                 desk.give_up(self._store, now=self._clock.now())
             if self._store is not None:
@@ -120,6 +137,16 @@ class Service:
         if len(self._desks) == 1:
             return next(iter(self._desks.values())).state
         return "; ".join(f"{name}: {desk.state}" for name, desk in self._desks.items())
+
+    def facts(self) -> dict[str, JsonValue]:
+        """Return what only this process knows, for `canaryd status`."""
+        return {
+            "version": __version__,
+            "pid": os.getpid(),
+            "running_since": self._began_at.isoformat(),
+            "store": shown(parse_url(self._loaded.config.store_url)),
+            "series": {name: desk.facts() for name, desk in self._desks.items()},
+        }
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -156,6 +183,15 @@ class Service:
         age_s = time.time() - self._taken.taken_s if self._taken else REFRESH_S
         if age_s >= REFRESH_S or age_s < 0 or any(desk.changed for desk in self._desks.values()):
             self._refresh(store)
+
+    def _copy_store(self) -> None:
+        """See that the store is copied once a day, where the configuration says so."""
+        backup = self._loaded.config.service.backup
+        if backup is None:
+            return
+        order = self._loaded.order("copy", series="", slot_date=utc_date(self._clock.now()))
+        self._copies.tick(backup, order, is_quiet=all(desk.worker is None for desk in self._desks.values()))
+        self.metrics.show_copy(newest_s(backup))
 
     def _refresh(self, store: Store) -> None:
         """Take the snapshot anew; a store that was upgraded meanwhile is not read with the old schema."""
@@ -212,6 +248,10 @@ class Service:
         kind = event["event"]
         if kind == "call":
             self.metrics.count_call(series, event)
+        elif kind == "program":
+            self.metrics.count_program(event)
+        elif kind == "message":
+            self.metrics.count_message(failed=event["failed"])
         elif kind == "write":
             self.count_write(event)
         elif kind == "log":

@@ -1,4 +1,4 @@
-"""The web server: reports, /metrics, /-/healthy, /-/ready and a page at / that names them; uvicorn, in a thread."""
+"""The web server: reports, /metrics, /-/healthy, /-/ready, /-/status, and at / the series; uvicorn."""
 
 from __future__ import annotations
 
@@ -15,40 +15,36 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from canaryd.daemon.landing import landing_page
 from canaryd.daemon.webconfig import Door, load_web_config
 from canaryd.errors import ConfigError, UsageError
 from canaryd.metrics.exposition import Exposition
+from canaryd.records import JsonValue
+from canaryd.service_config import DEFAULT_ADDRESS
 
 if TYPE_CHECKING:
     import ssl
 
-DEFAULT_ADDRESS = "127.0.0.1:10877"
 CONNECTIONS = 64
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>canaryd</title></head>
-<body><h1>canaryd</h1><ul>
-{reports}<li><a href="/metrics">Metrics</a></li>
-<li><a href="/-/healthy">Healthy</a></li>
-<li><a href="/-/ready">Ready</a></li>
-</ul></body></html>
-"""
 
 
 @dataclass(frozen=True, slots=True)
 class Views:
     """What the server shows: the metrics, for each health page why not (None: all is well), and each series' report.
 
-    `reports` are the files of the reports by series; one that does not exist yet is said to be missing.
+    `reports` are the files of the reports by series; one that does not exist yet is said to be missing. `facts` is what
+    `canaryd status` asks for.
     """
 
     exposition: Exposition
     why_unhealthy: Callable[[], str | None]
     why_unready: Callable[[], str | None]
     reports: Mapping[str, Path]
+    facts: Callable[[], Mapping[str, JsonValue]]
 
 
 def web_app(views: Views, door: Door) -> ASGIApp:
@@ -66,8 +62,7 @@ def web_app(views: Views, door: Door) -> ASGIApp:
         return Response(text, headers={"Content-Type": content_type})
 
     def page(_request: Request) -> Response:
-        links = "".join(f'<li><a href="/series/{name}">Report of {name}</a></li>\n' for name in views.reports)
-        return HTMLResponse(_PAGE.format(reports=links))
+        return HTMLResponse(landing_page(views.reports))
 
     routes = [
         Route("/", page, methods=["GET"]),
@@ -75,6 +70,7 @@ def web_app(views: Views, door: Door) -> ASGIApp:
         Route("/metrics", metrics, methods=["GET"]),
         Route("/-/healthy", state(views.why_unhealthy, "healthy"), methods=["GET"]),
         Route("/-/ready", state(views.why_unready, "ready"), methods=["GET"]),
+        Route("/-/status", lambda _request: JSONResponse(views.facts()), methods=["GET"]),
     ]
     return Guarded(Starlette(routes=routes), door)
 

@@ -1,4 +1,4 @@
-"""The child process that measures or decides, as its parent sees it: an order goes in, signs of life come out."""
+"""A child process as its parent sees it: an order goes in, signs of life come out."""
 
 from __future__ import annotations
 
@@ -15,14 +15,19 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any, Literal
 
+#: A slot is measured or its windows decided under the lease; the rest are errands beside that.
+Work = Literal["measure", "decide", "regrade", "tell", "copy"]
 _PARENTS_OWN = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a child is to do, with the configuration as its parent loaded it, not as the file reads now."""
+    """What a child is to do, with the configuration as its parent loaded it, not as the file reads now.
 
-    work: Literal["measure", "decide", "regrade"]
+    `series` is empty where the work is on the whole store.
+    """
+
+    work: Work
     series: str
     slot_date: str
     config_path: str

@@ -9,7 +9,15 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from canaryd.metrics.catalogue import BY_NAME, FAILURE_REASONS, METRICS, PREFIX, REQUEST_BUCKETS_S
+from canaryd.metrics.catalogue import (
+    BY_NAME,
+    FAILURE_REASONS,
+    METRICS,
+    PREFIX,
+    REQUEST_BUCKETS_S,
+    SANDBOX_BUCKETS_S,
+    SANDBOX_REASONS,
+)
 from canaryd.metrics.values import Labels, Snapshot
 
 
@@ -57,22 +65,22 @@ class ProcessMetrics:
     ) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call] # the library leaves it untyped
         self.calls_counted = 0
+        self._copied_at: Gauge | None = None
         self._registry = settled
         self.requests = self._counter("provider_requests_total")
         self.retries = self._counter("provider_retries_total")
         self.request_failures = self._counter("provider_request_failures_total")
-        self.request_seconds = Histogram(
-            PREFIX + "provider_request_duration_seconds",
-            BY_NAME["provider_request_duration_seconds"].text,
-            BY_NAME["provider_request_duration_seconds"].labels,
-            buckets=REQUEST_BUCKETS_S,
-            registry=settled,
-        )
+        self.request_seconds = self._histogram("provider_request_duration_seconds", REQUEST_BUCKETS_S)
         self._registry = registry
         self.store_writes = self._counter("store_writes_total")
         self.store_write_failures = self._counter("store_write_failures_total")
         self.log_messages = self._counter("log_messages_total")
         self.clock_jumps = self._counter("clock_jumps_total")
+        self.programs = self._counter("sandbox_executions_total")
+        self.program_failures = self._counter("sandbox_failures_total")
+        self.program_seconds = self._histogram("sandbox_execution_duration_seconds", SANDBOX_BUCKETS_S)
+        self.messages = self._counter("webhook_deliveries_total")
+        self.message_failures = self._counter("webhook_failures_total")
         self.loaded_config = self._gauge("loaded_config_info")
         self.last_tick = self._gauge("scheduler_last_tick_timestamp_seconds")
         self.store_up = self._gauge("store_up")
@@ -89,6 +97,8 @@ class ProcessMetrics:
                 self.request_failures.labels(series, arm, reason)
         for level in ("critical", "error", "warning", "info", "debug"):
             self.log_messages.labels(level)
+        for reason in SANDBOX_REASONS:
+            self.program_failures.labels(reason)
 
     def count_call(self, series: str, event: Mapping[str, Any]) -> None:
         """Count a call to a provider that a child reports."""
@@ -100,6 +110,29 @@ class ProcessMetrics:
         if event["failure"] is not None:
             self.request_failures.labels(*labels, event["failure"]).inc()
         self.calls_counted += 1  # last: a text rendered meanwhile is then rendered again
+
+    def count_program(self, event: Mapping[str, Any]) -> None:
+        """Count a program that a child ran in the sandbox."""
+        self.programs.inc()
+        self.program_seconds.observe(event["seconds"])
+        if event["failure"] is not None:
+            self.program_failures.labels(event["failure"]).inc()
+
+    def count_message(self, *, failed: bool) -> None:
+        """Count a message that a child posted to the webhook."""
+        self.messages.inc()
+        if failed:
+            self.message_failures.inc()
+
+    def show_copy(self, made_s: float) -> None:
+        """Export when the store was last copied; the metric is not there where nothing copies it."""
+        if self._copied_at is None:
+            self._copied_at = self._gauge("store_backup_last_success_timestamp_seconds")
+        self._copied_at.set(made_s)
+
+    def _histogram(self, name: str, buckets: Sequence[float]) -> Histogram:
+        metric = BY_NAME[name]
+        return Histogram(PREFIX + name, metric.text, metric.labels, buckets=buckets, registry=self._registry)
 
     def _counter(self, name: str) -> Counter:
         metric = BY_NAME[name]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
-from canaryd.metrics.catalogue import WINDOWS
+from canaryd.metrics.catalogue import NOT_EVALUABLE_REASONS, WINDOWS
 from canaryd.metrics.values import Values
 from canaryd.store.rows import StoredArm, StoredVerdict
 
@@ -28,8 +28,11 @@ def add_windows(values: Values, series: str, *, arms: Sequence[StoredArm], verdi
     for window in WINDOWS[len(verdicts) :]:
         for arm in arms:
             values.add("window_pairs", 0, series, arm.name, window)
-    latest = verdicts[-1].verdict.clauses if verdicts else None
-    _add_states(values, latest, series=series, tracked=tracked.name)
+    latest = verdicts[-1].verdict if verdicts else None
+    _add_states(values, latest.clauses if latest else None, series=series, tracked=tracked.name)
+    against = latest.reasons if latest and latest.kind == "not_evaluable" else ()
+    for reason in NOT_EVALUABLE_REASONS:
+        values.add("not_evaluable_reason", reason in against, series, reason)
 
 
 def last_day(clauses: Clauses) -> date:

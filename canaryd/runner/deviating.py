@@ -103,9 +103,11 @@ def acknowledge(slot: Slot, *, reason: str) -> StoredVerdict:
     name = slot.series.name
     with slot.store.read() as connection:
         known, notes = epochs(connection, slot.series), deviations(connection, name)
-        change = carried(read.verdicts(connection, name), known, deviations=notes)
+        change = carried(read.last_verdicts(connection, name), known, deviations=notes)
     if change is None:
-        raise UsageError(f"series {name!r} carries no change from an earlier epoch; there is nothing to acknowledge")
+        raise UsageError(
+            f"series {name!r} carries no change from an earlier epoch; silence its alarm state with --until"
+        )
     detail: dict[str, JsonValue] = {"epoch": change.verdict.epoch, "window": change.verdict.window_index}
     add_deviation(slot.store, _deviation(slot, "ack", reason=reason, detail=detail))
     return change

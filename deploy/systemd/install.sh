@@ -63,6 +63,9 @@ install_all() {
     credentials >"$dropin"
     if [ ! -e "$config" ]; then
         install -m 0640 "$here/../../config.example.toml" "$config"
+        # The unit may write below /var/lib/canaryd alone.
+        sed -i -e 's|"sqlite:///canaryd.db"|"sqlite:////var/lib/canaryd/canaryd.db"|' \
+            -e 's|"backups"|"/var/lib/canaryd/backups"|' -e 's|"export/|"/var/lib/canaryd/export/|' "$config"
     fi
     systemd systemd-sysusers canaryd.conf
     systemd chgrp canaryd "$config"

@@ -182,16 +182,48 @@ def test_a_day_is_measured_at_its_time_once_and_a_restart_changes_nothing(canary
         assert project.metric('canaryd_schedule_lateness_seconds{series="main"}') == 120.0
         assert project.metric('canaryd_provider_requests_total{arm="tracked",series="main"}') >= 30.0  # type: ignore[operator]
         kept = project.metric('canaryd_run_last_success_timestamp_seconds{arm="tracked",series="main"}')
-        assert 'href="/series/main"' in (project.page("/") or "")
         headline = canaryd("--config", project.config, "check", "--json").json["sentence"]
         wait_for(lambda: escape(headline) in (project.page("/series/main") or ""), "the report with the day")
         assert "What is " not in (project.page("/series/main") or "")
+        assert project.page("/") == project.page("/series/main"), "the only series stands at / itself"
     with project.daemon():
         again = project.metric('canaryd_run_last_success_timestamp_seconds{arm="tracked",series="main"}')
         assert again == kept != 0, "the value is back before the first scrape"
         wait_for(lambda: "idle, next run 2027-01-03 03:10Z" in project.log(), "waiting")
         assert project.outcomes(DAY_1) == BOTH_COMPLETED
     assert all(line["event"] for line in project.events()), "the drawing of pictures writes no line of its own"
+
+
+def test_status_asks_the_daemon_and_the_store_is_copied(canaryd: Any, project: Project) -> None:
+    extra = (
+        f'[daemon]\nlisten = "127.0.0.1:{project.port}"\n[backup]\nfolder = "copies"\n[export]\nfile = "ro/c.sqlite"\n'
+    )
+    project.config.write_text(project.config.read_text() + extra)
+    dead = canaryd("--config", project.config, "status")
+    assert f"daemon unknown: nothing answers (Connection refused) at 127.0.0.1:{project.port}" in dead.out
+    unknown = canaryd("--config", project.config, "status", "--json").json
+    assert (unknown["daemon"]["pid"], unknown["live"]) == (None, {"main": None})
+    with project.daemon() as process:
+        project.set_clock(f"{DAY_1}T03:12:00+00:00")
+        wait_for(lambda: project.outcomes(DAY_1) == BOTH_COMPLETED, "the day")
+        wait_for((project.folder / "ro" / "c.sqlite").exists, "the copy for readers")
+        wait_for(lambda: project.metric("canaryd_store_backup_last_success_timestamp_seconds"), "the daily copy")
+        assert len(list((project.folder / "copies").glob("canaryd-*.sqlite"))) == 1
+        wait_for(lambda: "2027-01-03" in (project.page("/-/status") or ""), "waiting")
+        alive = canaryd("--config", project.config, "status", "--json").json
+        assert alive["daemon"]["pid"] == process.pid
+        assert alive["live"]["main"]["next_run"] == "2027-01-03T03:10:00+00:00"
+        command = [sys.executable, "-m", "canaryd", "--config", str(project.config), "status", "--watch", "1"]
+        watching = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        assert watching.stdout is not None
+        seen = 0
+        while seen < 2:
+            line = watching.stdout.readline()
+            assert line, "it goes on until it is told to end"
+            seen += f"(pid {process.pid})" in line
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(PATIENCE_S) == 130
+        watching.stdout.close()
 
 
 def test_after_a_long_sleep_the_lost_days_are_rows_and_only_today_runs(project: Project) -> None:
@@ -431,9 +463,9 @@ def test_told_to_end_in_a_run_it_lets_calls_in_flight_land_and_keeps_the_slot_op
     assert model.arrived == model.answered == 12, "no further question was asked"
     stored = "SELECT count(*) FROM sample JOIN run_start USING (run_id) WHERE arm = 'tracked'"
     assert project.rows(stored) == [(11,)], "each answer that landed is stored; one call was the trivial task"
-    left_open = "SELECT arm FROM run_start LEFT JOIN run_end USING (run_id) WHERE outcome IS NULL AND arm = 'tracked'"
-    assert project.rows(left_open) == [("tracked",)]
+    assert ("tracked", "abandoned") in project.outcomes(DAY_1)
+    spent = "SELECT calls FROM run_usage JOIN run_start USING (run_id) WHERE arm = 'tracked'"
+    assert project.rows(spent) == [(12,)], "what it used up counts"
     with project.daemon():
         wait_for(lambda: ("tracked", "completed") in project.outcomes(DAY_1), "the rest of the day")
     assert project.rows(stored) == [(30,)]
-    assert ("tracked", "abandoned") in project.outcomes(DAY_1)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 import shutil
+import socket
 import subprocess
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import httpx2 as httpx
 import pytest
 import yaml
 
@@ -22,6 +26,8 @@ RUNBOOKS = ROOT / "docs" / "runbooks"
 GROUPS: list[dict[str, Any]] = yaml.safe_load(RULES.read_text())["groups"]
 ALERTS = [rule for group in GROUPS for rule in group["rules"] if "alert" in rule]
 NAMES = sorted(rule["alert"] for rule in ALERTS)
+#: They call nobody: one lives when the chain does, the other holds pages back.
+SIGNALS = {"CanarydWatchdog", "CanarydAcknowledged"}
 
 Tool = Callable[..., str]
 
@@ -79,12 +85,12 @@ def test_amtool_accepts_the_example_configuration(installed: Tool) -> None:
 def test_an_alert_follows_the_conventions(rule: dict[str, Any]) -> None:
     name, notes = rule["alert"], rule["annotations"]
     assert re.fullmatch(r"Canaryd([A-Z][a-z]+)+", name)
-    assert rule["labels"]["severity"] in {"critical", "warning", "info"} or name == "CanarydWatchdog"
+    assert rule["labels"]["severity"] in {"critical", "warning", "info"} or name in SIGNALS
     assert notes["summary"].endswith(".")
     assert "{{" not in notes["summary"], "grouped alerts share their summary"
     assert notes["description"]
     assert notes["runbook_url"].endswith("/" + name)
-    assert "for" in rule or name == "CanarydWatchdog"
+    assert "for" in rule or name in SIGNALS
 
 
 def test_the_list_of_alerts() -> None:
@@ -112,7 +118,7 @@ def test_there_is_no_runbook_without_an_alert() -> None:
 
 
 def exposed() -> set[str]:
-    return {PREFIX + metric.name for metric in METRICS if metric.exported}
+    return {PREFIX + metric.name for metric in METRICS}
 
 
 def test_rules_and_runbooks_name_only_metrics_that_are_exported() -> None:
@@ -140,5 +146,53 @@ def test_inhibitions_name_alerts_that_exist_and_labels_that_they_have() -> None:
             (names,) = re.findall(r'alertname=~?"([^"]*)"', matcher)
             assert set(names.split("|")) <= set(NAMES)
     assert config["route"]["group_by"] == ["alertname", "series"]
-    repeats = {route["receiver"]: route["repeat_interval"] for route in config["route"]["routes"]}
+    repeats = {route["receiver"]: route.get("repeat_interval") for route in config["route"]["routes"]}
     assert (repeats["pages"], config["route"]["repeat_interval"]) == ("12h", "3d")
+
+
+@contextmanager
+def alertmanager(program: str, folder: Path) -> Iterator[str]:
+    """Run an Alertmanager with the shipped file until the block ends, and yield its address."""
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    command = [program, f"--config.file={ALERTMANAGER}", f"--web.listen-address={address}", "--cluster.listen-address="]
+    process = subprocess.Popen(
+        [*command, f"--storage.path={folder}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        yield f"http://{address}/api/v2/alerts"
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def asked(url: str, condition: Callable[[Any], bool]) -> Any:
+    """Return the alerts that an Alertmanager shows once a condition holds for them."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with suppress(httpx.TransportError):
+            answer = httpx.get(url, timeout=5, trust_env=False)
+            if answer.status_code == 200 and condition(answer.json()):
+                return answer.json()
+        time.sleep(0.1)
+    raise AssertionError(f"{url}: not within a minute")
+
+
+def test_an_acknowledged_state_is_held_back_and_another_one_is_not(installed: Tool, tmp_path: Path) -> None:
+    alerts = [
+        {"alertname": "CanarydAcknowledged", "series": "a", "state": "regression", "severity": "none"},
+        {"alertname": "CanarydRegressionDeclared", "series": "a", "state": "regression", "severity": "critical"},
+        {"alertname": "CanarydNotEvaluable", "series": "a", "state": "not_evaluable", "severity": "critical"},
+        {"alertname": "CanarydRegressionDeclared", "series": "b", "state": "regression", "severity": "critical"},
+        {"alertname": "CanarydSentinelCollapsed", "series": "a", "state": "collapsed", "severity": "critical"},
+    ]
+    with alertmanager(installed("prometheus-alertmanager", "alertmanager"), tmp_path) as url:
+        asked(url, lambda shown: shown == [])
+        httpx.post(url, json=[{"labels": labels} for labels in alerts], timeout=5, trust_env=False).raise_for_status()
+        shown = asked(url, lambda shown: len(shown) == 5 and any(each["status"]["inhibitedBy"] for each in shown))
+    held_back = [each["labels"] for each in shown if each["status"]["inhibitedBy"]]
+    assert [(labels["alertname"], labels["series"]) for labels in held_back] == [("CanarydRegressionDeclared", "a")]
+    receivers = {each["labels"]["alertname"]: each["receivers"][0]["name"] for each in shown}
+    assert receivers["CanarydAcknowledged"] == "nobody"
+    assert receivers["CanarydRegressionDeclared"] == "pages"

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from canaryd.config import parse
+from canaryd.service_config import Backup
 
 ROOT = Path(__file__).parents[2]
 UNITS = ROOT / "deploy" / "systemd"
@@ -91,6 +95,17 @@ def test_installing_twice_is_installing_once(tmp_path: Path) -> None:
     }
     assert script(tmp_path).returncode == 0
     assert tree(tmp_path) == once
+
+
+def test_the_installed_configuration_writes_where_the_unit_may(tmp_path: Path) -> None:
+    assert script(tmp_path).returncode == 0
+    text = re.sub(
+        r"(?m)^# (\[(?:backup|export)\]|folder|file)", r"\1", (tmp_path / "etc/canaryd/config.toml").read_text()
+    )
+    config = parse(text, path=Path("/etc/canaryd/config.toml"))
+    assert config.store_url == "sqlite:////var/lib/canaryd/canaryd.db"
+    assert config.service.backup == Backup(Path("/var/lib/canaryd/backups"), 7)
+    assert config.service.export == Path("/var/lib/canaryd/export/canaryd-ro.sqlite")
 
 
 def test_an_update_keeps_the_configuration_and_finds_the_keys(tmp_path: Path) -> None:

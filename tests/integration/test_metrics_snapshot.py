@@ -21,6 +21,7 @@ from canaryd.metrics.snapshot import take_snapshot
 from canaryd.metrics.values import Snapshot
 from canaryd.records import Alarm, EarlyWarningDay, Failure, Reply, RunEnd, Verdict
 from canaryd.resources import resource
+from canaryd.runner.silencing import silence
 from canaryd.schedule import SlotPolicy
 from canaryd.store.engine import Store
 from canaryd.store.events import Event, add_events
@@ -230,11 +231,13 @@ def everything(store: Store, study: Any) -> CollectorRegistry:
     append_alarm(store, Alarm("s", "regression", study.now, append_verdict(store, verdict(), lease=lease)), lease=lease)
     append_early_warning(store, [EarlyWarningDay("s", "score", 1, DAY_1, 3, 1.5, 40.0, False, None)], lease=lease)
     regrade(store, study)
+    silence(store, "s", until=study.now + timedelta(days=1), reason="known", now=study.now)
     registry = CollectorRegistry()
     taken = snapshot(store)
     registry.register(SnapshotCollector(lambda: taken))
     process = ProcessMetrics(registry, settled=registry, arms=[("s", arm) for arm in ARMS])
     process.loaded_config.labels("sha256:c").set(1)
+    process.show_copy(0.0)
     return registry
 
 
@@ -274,7 +277,7 @@ def verdict() -> Verdict:
 def test_names_types_and_labels_are_those_of_the_catalogue(store: Store, study: Any) -> None:
     text = generate_latest(everything(store, study)).decode()
     families = {family.name: family for family in text_string_to_metric_families(text)}
-    expected = {metric.name.removesuffix("_total"): metric for metric in METRICS if metric.exported}
+    expected = {metric.name.removesuffix("_total"): metric for metric in METRICS}
     assert {name.removeprefix(PREFIX) for name in families} == set(expected)
     for name, metric in expected.items():
         family = families[PREFIX + name]

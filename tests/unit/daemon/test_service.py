@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from canaryd.daemon.desk import Loaded
 from canaryd.daemon.notify import Notifier
 from canaryd.daemon.resident import ticking
 from canaryd.daemon.service import Service, tick_s
+from canaryd.daemon.worker import Order
 from canaryd.metrics.collector import ProcessMetrics
 from canaryd.resources import resource
 from canaryd.store.engine import open_store
@@ -37,6 +39,19 @@ provider = "simulated"
 model = "m-1"
 """
 BEFORE_DAY_1 = "2029-12-31T12:00:00+00:00"
+
+
+class FakeWorker:
+    """A child that has ended at once."""
+
+    def __init__(self, order: Order) -> None:
+        self.order, self.silent_s = order, 0.0
+
+    def begin(self) -> None:
+        """Take the order."""
+
+    def ended(self) -> int:
+        return 0
 
 
 class Bench:
@@ -126,15 +141,18 @@ def test_the_watchdog_gets_no_sign_of_life_while_a_child_is_stuck(
     service.stop()
 
 
-def test_a_reload_is_announced_and_a_refused_one_is_seen(bench: Bench) -> None:
+def test_a_reload_is_announced_and_a_refused_one_is_seen(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     service = bench.service
     service.open()
     bench.path.write_text(CONFIG.replace('model = "m-1"', 'model = "m-2"'))
     service.reload()
     assert bench.value("canaryd_config_last_reload_successful") == 0
     assert bench.said() == ["RELOADING=1", "READY=1"]
-    bench.path.write_text(CONFIG + "concurrency = 2\n")
+    bench.path.write_text(CONFIG + 'concurrency = 2\n[daemon]\nlog_level = "warning"\n')
+    levels: list[str] = []
+    monkeypatch.setattr(module, "set_level", levels.append)
     service.reload()
+    assert levels == ["info"], "what the command line says stays in force"
     assert bench.value("canaryd_config_last_reload_successful") == 1
     infos = [sample for metric in bench.metrics.loaded_config.collect() for sample in metric.samples]
     assert len(infos) == 1, "the digest in force, and no other"
@@ -146,6 +164,10 @@ def test_events_of_a_child_become_counters(bench: Bench) -> None:
         {"event": "started"},
         {"event": "call", "arm": "old", "retry": False, "failure": "timeout", "seconds": 3.0},
         {"event": "call", "arm": "old", "retry": True, "failure": None, "seconds": 0.7},
+        {"event": "program", "failure": None, "seconds": 0.15},
+        {"event": "program", "failure": "timeout", "seconds": 8.0},
+        {"event": "message", "failed": True},
+        {"event": "message", "failed": False},
         {"event": "write", "failed": False},
         {"event": "write", "failed": True},
         {"event": "log", "level": "warning"},
@@ -157,8 +179,55 @@ def test_events_of_a_child_become_counters(bench: Bench) -> None:
     assert bench.value("canaryd_provider_request_failures_total", **labels, reason="timeout") == 1
     assert bench.value("canaryd_provider_request_failures_total", **labels, reason="overloaded") == 0
     assert bench.value("canaryd_provider_request_duration_seconds_bucket", **labels, le="1.0") == 1
+    assert bench.value("canaryd_sandbox_executions_total") == 2
+    assert bench.value("canaryd_sandbox_failures_total", reason="timeout") == 1
+    assert bench.value("canaryd_sandbox_failures_total", reason="sandbox_error") == 0
+    assert bench.value("canaryd_sandbox_execution_duration_seconds_bucket", le="0.2") == 1
+    assert bench.value("canaryd_webhook_deliveries_total") == 2
+    assert bench.value("canaryd_webhook_failures_total") == 1
     assert bench.value("canaryd_store_writes_total") == bench.value("canaryd_store_write_failures_total") == 1
     assert bench.value("canaryd_log_messages_total", level="warning") == 1
+
+
+def test_what_only_the_process_knows(bench: Bench) -> None:
+    bench.service.open()
+    bench.service.tick()
+    facts = bench.service.facts()
+    assert (facts["pid"], facts["store"]) == (os.getpid(), f"sqlite:///{bench.folder / 'canaryd.db'}")
+    assert facts["series"] == {
+        "s": {
+            "state": "idle, next run 2030-01-01 03:10Z",
+            "blocked": None,
+            "stored": None,
+            "planned": None,
+            "next_run": "2030-01-01T03:10:00+00:00",
+        }
+    }
+    bench.service.stop()
+
+
+def test_the_store_is_copied_once_a_day_where_the_configuration_says_so(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders: list[Order] = []
+    monkeypatch.setattr(module, "Worker", lambda order, on_event: orders.append(order) or FakeWorker(order))
+    copied = "canaryd_store_backup_last_success_timestamp_seconds"
+    bench.service.open()
+    bench.service.tick()
+    assert (orders, bench.value(copied)) == ([], None), "nothing copies it, so nothing is said"
+    bench.path.write_text(CONFIG + '[backup]\nfolder = "copies"\n')
+    bench.service.reload()
+    bench.service.tick()
+    bench.service.tick()
+    assert [(order.work, order.series) for order in orders] == [("copy", "")], "one at a time"
+    assert bench.value(copied) == 0
+    (bench.folder / "copies").mkdir()
+    made = bench.folder / "copies" / "canaryd-2030-01-01T000000Z.sqlite"
+    made.touch()
+    bench.service.tick()
+    assert bench.value(copied) == made.stat().st_mtime
+    assert len(orders) == 1
+    bench.service.stop()
 
 
 def test_a_scheduler_that_stopped_ticking_is_unhealthy(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

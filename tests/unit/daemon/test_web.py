@@ -18,6 +18,8 @@ from prometheus_client import CollectorRegistry, Gauge
 from canaryd.daemon.web import Views, WebServer, bind
 from canaryd.errors import UsageError
 from canaryd.metrics.exposition import Exposition
+from canaryd.report.document import Document
+from canaryd.report.page import as_page
 
 State = dict[str, str | None]
 
@@ -29,7 +31,7 @@ def serving(
     registry = CollectorRegistry()
     Gauge("canaryd_example_ratio", "An example.", registry=registry).set(0.5)
     exposition = Exposition(live=registry, settled=CollectorRegistry(), state=lambda: None)
-    views = Views(exposition, lambda: state["unhealthy"], lambda: state["unready"], reports)
+    views = Views(exposition, lambda: state["unhealthy"], lambda: state["unready"], reports, lambda: {"pid": 930})
     server = WebServer(views, addresses=["127.0.0.1:0"], config_file=config_file, insecure=False)
     server.start()
     yield server.ports[0]
@@ -41,13 +43,14 @@ def state() -> State:
     return {"unhealthy": None, "unready": None}
 
 
-def test_the_four_pages(state: State) -> None:
+def test_the_five_pages(state: State) -> None:
     with serving(state) as port, httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
         metrics = client.get("/metrics")
         assert "canaryd_example_ratio 0.5" in metrics.text
         assert metrics.headers["content-type"].startswith("text/plain")
         assert 'href="/metrics"' in client.get("/").text
         assert (client.get("/-/healthy").text, client.get("/-/ready").text) == ("healthy\n", "ready\n")
+        assert client.get("/-/status").json() == {"pid": 930}
         assert client.head("/metrics").status_code == 200
         assert client.post("/metrics").status_code == 405
         assert client.post("/-/reload").status_code == 404
@@ -59,12 +62,13 @@ def test_the_four_pages(state: State) -> None:
 
 
 def test_the_report_of_a_configured_series_and_of_nothing_else(state: State, tmp_path: Path) -> None:
-    (tmp_path / "main.html").write_bytes("<p>−3.0 points</p>".encode())
+    page = as_page(Document("canaryd: main", "main: a drop of −3.0 points & more", ()))
+    (tmp_path / "main.html").write_bytes(page.encode())
     (tmp_path / "other.html").write_text("not configured")
     reports = {name: tmp_path / f"{name}.html" for name in ("main", "young")}
     with serving(state, reports=reports) as port, httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
         report = client.get("/series/main")
-        assert (report.status_code, report.text) == (200, "<p>−3.0 points</p>")
+        assert (report.status_code, report.text) == (200, page)
         assert report.headers["content-type"] == "text/html; charset=utf-8"
         assert client.post("/series/main").status_code == 405
         young = client.get("/series/young")
@@ -75,6 +79,10 @@ def test_the_report_of_a_configured_series_and_of_nothing_else(state: State, tmp
         front = client.get("/").text
         for link in ("/series/main", "/series/young", "/metrics", "/-/healthy", "/-/ready"):
             assert f'href="{link}"' in front
+        assert "main: a drop of −3.0 points &amp; more" in front
+        assert "not measured yet" in front
+    with serving(state, reports={"main": reports["main"]}) as port:
+        assert httpx.get(f"http://127.0.0.1:{port}/").text == page
 
 
 def test_openmetrics_is_served_to_who_asks_for_it(state: State) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +13,7 @@ import pytest
 from canaryd.metrics.values import Values
 from canaryd.metrics.windows import add_windows
 from canaryd.records import Verdict
+from canaryd.stats import evaluable
 from canaryd.store.rows import StoredArm, StoredVerdict
 
 TRACKED = StoredArm("sonnet", "tracked", "openai", "m", {})
@@ -110,9 +114,20 @@ def test_an_undefined_estimate_has_pairs_and_no_other_line() -> None:
     assert found["token_state"]["main", "not_evaluable"] == 1
 
 
+def test_the_reasons_against_the_latest_window_are_those_of_the_rule() -> None:
+    latest = verdict(2)
+    refused = replace(latest.verdict, kind="not_evaluable", reasons=("error_rate", "too_few_days"))
+    found = values_of(verdict(1), StoredVerdict(2, refused))["not_evaluable_reason"]
+    assert {labels[1] for labels, value in found.items() if value} == {"error_rate", "too_few_days"}
+    source = Path(evaluable.__file__).read_text()
+    clauses = set(re.findall(r'(?:Clause|_error_rate|_enough_days)\(\s*"(\w+)"', source))
+    assert {labels[1] for labels in found} == clauses | {"previous_window"}
+
+
 def test_before_the_first_decision_the_states_warm_up_and_nothing_pairs() -> None:
     found = values_of()
-    assert set(found) == {"window_pairs", "token_state", "outcome_rate_state"}
+    assert set(found) == {"window_pairs", "token_state", "outcome_rate_state", "not_evaluable_reason"}
+    assert set(found["not_evaluable_reason"].values()) == {0.0}
     assert found["window_pairs"] == {
         ("main", arm, window): 0 for arm in ("sonnet", "haiku") for window in ("latest", "previous")
     }

@@ -1,0 +1,51 @@
+"""The webhook's messages of one series: a child posts what is owed, and is sent again after a growing wait."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from canaryd.daemon.errand import Errand
+from canaryd.daemon.worker import Order, Worker
+from canaryd.store.deliveries import undelivered
+from canaryd.store.engine import Store
+
+FIRST_WAIT_S = 5.0
+LONGEST_WAIT_S = 3600.0
+#: A child that is silent for longer than this hangs; each post ends after 10 s.
+LONGEST_S = 300.0
+
+
+class Telling:
+    """Sends a child while messages are owed: doubling the wait after each that failed, up to an hour, for ever.
+
+    What is owed stands in the store, so a restart forgets the wait alone.
+    """
+
+    def __init__(
+        self, series: str, start_worker: Callable[[Order], Worker], *, monotonic_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._series = series
+        self._errand = Errand(start_worker, longest_s=LONGEST_S)
+        self._monotonic_s = monotonic_s
+        self._not_before_s = float("-inf")
+        self._wait_s = FIRST_WAIT_S
+
+    def tick(self, store: Store, order: Order) -> None:
+        """Look after the child under way, or send one where a message is owed and its time has come."""
+        code = self._errand.ended()
+        if code == 0:
+            self._wait_s = FIRST_WAIT_S
+        elif code is not None:
+            self._not_before_s = self._monotonic_s() + self._wait_s
+            self._wait_s = min(2 * self._wait_s, LONGEST_WAIT_S)
+        if self._errand.is_under_way or self._monotonic_s() < self._not_before_s:
+            return
+        with store.read() as connection:
+            is_owed = bool(undelivered(connection, self._series))
+        if is_owed:
+            self._errand.begin(order)
+
+    def stop(self) -> None:
+        """Kill a child that is under way; what it had not stored is owed still."""
+        self._errand.stop()

@@ -1,0 +1,102 @@
+"""What the receiver is told of a transition: numbers and the way to the runbook, and neither a cause nor advice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from canaryd.records import Alarm, AlarmState, JsonValue, Verdict
+from canaryd.service_config import Webhook
+
+SCHEMA_VERSION = 1
+_RUNBOOKS: Mapping[AlarmState, str] = {
+    "regression": "CanarydRegressionDeclared",
+    "unattributed_regression": "CanarydRegressionDeclared",
+    "improvement": "CanarydImprovementDeclared",
+    "unattributed_improvement": "CanarydImprovementDeclared",
+    "platform_change": "CanarydPlatformChange",
+    "not_evaluable": "CanarydNotEvaluable",
+}
+#: Where there is no alert, what each verdict means stands on one page.
+_ANY_VERDICT = "verdicts"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message; `id` is the same however often it is sent, so that a receiver can tell a repetition."""
+
+    id: str
+    alarm: Alarm
+    before: AlarmState
+    verdict: Verdict | None
+    min_effect: float
+    synthetic: bool = False
+
+    def body(self, webhook: Webhook) -> dict[str, JsonValue]:
+        """Return the JSON to post: Slack's `text` alone, or everything that is known by name."""
+        text = f"{self._text()}\nrunbook: {self.runbook_url(webhook)}"
+        if webhook.format == "slack":
+            return {"text": text}
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "id": self.id,
+            "synthetic": self.synthetic,
+            "series": self.alarm.series,
+            "state": self.alarm.state,
+            "before": self.before,
+            "since": self.alarm.since.isoformat(),
+            "window": None if self.verdict is None else _window(self.verdict, self.min_effect),
+            "runbook_url": self.runbook_url(webhook),
+            "text": text,
+        }
+
+    def runbook_url(self, webhook: Webhook) -> str:
+        """Return the address of the page on this state."""
+        return f"{webhook.runbooks}/{_RUNBOOKS.get(self.alarm.state, _ANY_VERDICT)}"
+
+    def _text(self) -> str:
+        said = f"canaryd {self.alarm.series}: {self.alarm.state} since {self.alarm.since:%Y-%m-%d %H:%MZ}"
+        lines = [f"{said} (before: {self.before})"]
+        if self.synthetic:
+            lines[0] = f"[TEST, nothing is stored and no state changed] {lines[0]}"
+        if self.verdict is not None:
+            lines.append(_figures(_window(self.verdict, self.min_effect)))
+        return "\n".join(lines)
+
+
+def _window(verdict: Verdict, min_effect: float) -> dict[str, JsonValue]:
+    """Return the figures of the window that a verdict decided; what is not known is null."""
+    clauses: Mapping[str, Any] = verdict.clauses
+    estimate, mde = clauses["window"]["estimate"], clauses["mde"]
+    lower, upper = estimate.get("ci") or (None, None)
+    return {
+        "epoch": verdict.epoch,
+        "index": verdict.window_index,
+        "first": clauses["first"],
+        "last": clauses["last"],
+        "reasons": list(verdict.reasons),
+        "delta": estimate["delta"],
+        "ci_lower": lower,
+        "ci_upper": upper,
+        "min_effect": min_effect,
+        "mde": mde["two_windows"] if mde else None,
+        "pairs": estimate["items_paired"],
+        "panel_items": clauses["panel_items"],
+    }
+
+
+def _figures(window: Mapping[str, Any]) -> str:
+    interval = ""
+    if window["ci_lower"] is not None:
+        interval = f" [{100 * window['ci_lower']:+.1f}, {100 * window['ci_upper']:+.1f}]"
+    reasons = f", not evaluable: {', '.join(window['reasons'])}" if window["reasons"] else ""
+    return (
+        f"window {window['index']} ({window['first']} to {window['last']}): delta {_points(window['delta'], '+')}"
+        f"{interval}, minimum effect {_points(window['min_effect'])}, MDE {_points(window['mde'])}, "
+        f"items {window['pairs']}/{window['panel_items']}{reasons}"
+    )
+
+
+def _points(value: float | None, sign: str = "") -> str:
+    return "unknown" if value is None else f"{100 * value:{sign}.1f} points"

@@ -1,0 +1,63 @@
+"""What a person reads of an arm that was refused, of the budget, of an acknowledgement and of the daemon."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from typing import Any
+
+from canaryd.status import Status, as_text
+from canaryd.status.live import Live, LiveSeries
+from canaryd.status.model import AcknowledgedState, BudgetLine, LastRun, SeriesStatus
+
+NOW = datetime(2027, 3, 28, 21, 8, tzinfo=UTC)
+DUE = datetime(2027, 3, 29, 3, 10, tzinfo=UTC)
+
+
+def series(**changes: Any) -> SeriesStatus:
+    empty: dict[str, Any] = dict.fromkeys(SeriesStatus.__dataclass_fields__)
+    empty |= {
+        "name": "haiku",
+        "state": "regression",
+        "since": NOW,
+        "phase": "day 3 of 7 of window 10",
+        "deviations": (),
+        "early_warnings": (),
+        "last_runs": (),
+        "budget": (),
+        "stale": False,
+        "next_run": DUE,
+    }
+    return SeriesStatus(**(empty | changes))
+
+
+def shown(one: SeriesStatus, live: Live | None = None) -> list[str]:
+    status = Status("0.4.0", "sqlite:///c.db", NOW, "system", (one,))
+    return [line.strip() for line in as_text(status, live).splitlines()]
+
+
+def test_a_refused_arm_is_shown_with_the_command_that_helps() -> None:
+    refused = LastRun("tracked", date(2027, 3, 28), "refused", "budget: calls_per_day is 5", "budget")
+    lines = shown(series(last_runs=(refused,), budget=(BudgetLine("calls_per_day", 3, 5),)))
+    assert "BLOCKED budget   run: canaryd config show (the limits)" in lines
+    assert "budget: calls per day 3/5" in lines
+    assert lines[-1].endswith("next run 2027-03-29 03:10Z (in 6 h 2 min)")
+
+
+def test_what_is_acknowledged_stays_on() -> None:
+    lines = shown(series(acknowledged=AcknowledgedState(DUE, "the vendor is told")))
+    assert lines[2].startswith("× haiku      REGRESSION since 2027-03-28")
+    assert "acknowledged until 2027-03-29 03:10Z: the vendor is told" in lines
+
+
+def test_the_daemon_is_shown_or_said_to_be_unknown() -> None:
+    standby = LiveSeries("standby: held elsewhere", "not_holder", None, None, DUE)
+    live = Live("127.0.0.1:1", None, "0.4.0", 930, NOW, {"haiku": standby})
+    first, *_, last = shown(series(), live)
+    assert first == "● canaryd 0.4.0   running since 2027-03-28 21:08Z (pid 930)   store sqlite:///c.db   schema ok"
+    assert last == "daemon: standby: held elsewhere   run: canaryd status on the host that holds the series"
+    working = replace(live, series={"haiku": replace(standby, state="running 41/300", blocked=None)})
+    assert shown(series(), working)[-1] == "daemon: running 41/300"
+    dead = shown(series(), Live("127.0.0.1:1", "nothing answers (Connection refused)"))
+    assert "daemon unknown: nothing answers (Connection refused) at 127.0.0.1:1" in dead[0]
+    assert "daemon" not in shown(series())[0]
