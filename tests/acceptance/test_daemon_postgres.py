@@ -19,7 +19,6 @@ from socket import socket
 from typing import Any
 
 import httpx2 as httpx
-import matplotlib
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
@@ -109,11 +108,8 @@ class Daemon:
             self.port = probe.getsockname()[1]
         self._log = folder / f"{name}.log"
         command = [sys.executable, "-m", "canaryd", "--config", str(folder / "config.toml"), "daemon"]
-        environment = os.environ | {
-            "HOME": str(folder),
-            "CACHE_DIRECTORY": str(folder / name),
-            "MPLCONFIGDIR": matplotlib.get_cachedir(),
-        }
+        # No folder to keep reports in: drawing them is most of what a child does, and nothing here looks at them.
+        environment = os.environ | {"HOME": str(folder), "CACHE_DIRECTORY": os.devnull}
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
                 [*command, "--web.listen-address", f"127.0.0.1:{self.port}"], cwd=folder, stderr=log, env=environment
