@@ -39,6 +39,7 @@ role = "control"
 provider = "simulated"
 model = "small"
 """
+PEER = "a process that imports SQLAlchemy, opens the same store and selects 1"
 SELECT_1 = """
 from sqlalchemy import create_engine, text
 with create_engine("sqlite:///canaryd.db").connect() as connection:
@@ -79,7 +80,7 @@ def figures(*, smoke: bool) -> list[Figure]:
     return [
         at_most(
             "`canaryd status`, whole process",
-            "a process that imports SQLAlchemy, opens the same store and selects 1",
+            PEER,
             size=f"{days} days, {items} items, 2 arms; {pairs} pairs",
             ratio=ratio,
             goal=1.5,

@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from typing import Literal
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, select
 
 from canaryd.records import JsonValue
+from canaryd.store import ledger
 from canaryd.store import schema_contract as contract
 from canaryd.store.engine import Store
 from canaryd.store.lease import Lease, require_lease
@@ -46,7 +47,8 @@ def add_events(store: Store, found: Sequence[Event], *, lease: Lease) -> None:
                 row.kind == event.kind,
             )
             if connection.scalar(query) is None:
-                connection.execute(insert(contract.event).values(asdict(event) | {"detail": dict(event.detail)}))
+                values = asdict(event) | {"detail": dict(event.detail)}
+                ledger.add(connection, event.series, table=contract.event, rows=[values])
 
 
 def events(connection: Connection, series: str, *, first: date, last: date) -> tuple[Event, ...]:

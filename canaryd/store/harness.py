@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Select, and_, func, insert, or_, select
+from sqlalchemy import Connection, Select, Table, and_, func, insert, or_, select
 
 from canaryd.records import OUTCOME_FAILURES, JsonValue
 from canaryd.store import schema
@@ -46,22 +46,22 @@ def reference_digests(connection: Connection, series: str, *, epoch: int) -> dic
     """Return by arm the harness of the epoch's first run that measured something."""
     start = schema.run_start.c
     sample = schema.sample.c
-    measured = select(sample.run_id).where(
-        or_(sample.score.is_not(None), sample.failure_kind.in_(sorted(OUTCOME_FAILURES)))
+    is_final = or_(sample.score.is_not(None), sample.failure_kind.in_(sorted(OUTCOME_FAILURES)))
+    measured = select(sample.sample_id).where(sample.run_id == start.run_id, is_final).exists()
+    first = (
+        select(start.fingerprint)
+        .where(start.series == series, start.epoch == epoch, start.fingerprint.is_not(None), measured)
+        .order_by(start.run_id)
+        .limit(1)
     )
-    rows = connection.execute(
-        select(start.arm, start.fingerprint)
-        .where(start.series == series, start.epoch == epoch, start.fingerprint.is_not(None), start.run_id.in_(measured))
-        .order_by(start.run_id.desc())
-    )
-    return {each.arm: each.fingerprint for each in rows}
+    arms = connection.scalars(select(schema.arm.c.arm).where(schema.arm.c.series == series)).all()
+    found = {arm: connection.scalar(first.where(start.arm == arm)) for arm in arms}
+    return {arm: digest for arm, digest in found.items() if digest is not None}
 
 
 def keep_target(store: Store, recorded: Mapping[str, JsonValue], *, run_id: int, lease: Lease) -> None:
     """Store the recorded configuration of a run's target; raises Locked when the lease is lost."""
-    with store.write() as connection:
-        _require(connection, lease)
-        connection.execute(insert(contract.run_target).values(run_id=run_id, recorded=dict(recorded)))
+    keep_of_run(store, contract.run_target, run_id=run_id, lease=lease, values={"recorded": dict(recorded)})
 
 
 def target_on(
@@ -86,9 +86,8 @@ def keep_report(
     store: Store, *, first: Mapping[str, JsonValue], last: Mapping[str, JsonValue], run_id: int, lease: Lease
 ) -> None:
     """Store the configurations that an application reported in a run; raises Locked when the lease is lost."""
-    with store.write() as connection:
-        _require(connection, lease)
-        connection.execute(insert(contract.run_report).values(run_id=run_id, first=dict(first), last=dict(last)))
+    values = {"first": dict(first), "last": dict(last)}
+    keep_of_run(store, contract.run_report, run_id=run_id, lease=lease, values=values)
 
 
 def report_on(
@@ -108,10 +107,8 @@ def report_on(
 
 def keep_usage(store: Store, spending: Spending, *, run_id: int, lease: Lease) -> None:
     """Store what a run used up, calls that failed included; raises Locked when the lease is lost."""
-    with store.write() as connection:
-        _require(connection, lease)
-        values = {name: getattr(spending, name) for name in Spending.__slots__}
-        connection.execute(insert(contract.run_usage).values(run_id=run_id, **values))
+    values = {name: getattr(spending, name) for name in Spending.__slots__}
+    keep_of_run(store, contract.run_usage, run_id=run_id, lease=lease, values=values)
 
 
 def spending(connection: Connection, series: str, *, first: date, last: date) -> dict[tuple[str, date], Spending]:
@@ -150,8 +147,12 @@ def _by_samples() -> Select[Any]:
     )
 
 
-def _require(connection: Connection, lease: Lease) -> None:
-    # Imported here: whoever only reads, `canaryd status` above all, holds no lease.
+def keep_of_run(store: Store, table: Table, *, run_id: int, lease: Lease, values: Mapping[str, JsonValue]) -> None:
+    """Store one row about a run, covered by the ledger; raises Locked when the lease is lost."""
+    # Imported here: whoever only reads, `canaryd status` above all, holds no lease and needs no hash chain.
+    from canaryd.store import ledger
     from canaryd.store.lease import require_lease
 
-    require_lease(connection, lease)
+    with store.write() as connection:
+        require_lease(connection, lease)
+        ledger.add(connection, lease.series, table=table, rows=[{"run_id": run_id, **values}])

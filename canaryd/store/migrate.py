@@ -12,11 +12,12 @@ from sqlalchemy import URL, Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from canaryd.errors import StoreUnavailable
-from canaryd.store import totals
+from canaryd.store import ledger, read, replies, totals
 from canaryd.store.backup import back_up
 from canaryd.store.engine import APPLICATION_ID, open_store, parse_url, postgres_engine, revision, shown, sqlite_engine
 from canaryd.store.metadata import metadata
 from canaryd.store.schema import REVISIONS
+from canaryd.store.trouble import said_of
 
 # A partial index has one condition on both databases. The schema gives SQLite's alone, since naming PostgreSQL's loads
 # its dialect, which every command would pay for.
@@ -40,8 +41,13 @@ def upgrade(url: str, *, to: str = "head") -> Path | None:
         raise StoreUnavailable(f"store {name} has schema {found}, which a newer canaryd wrote; install that one")
     copy = _migrate(url, lambda config: command.upgrade(config, to))
     if revision(parse_url(url)) == REVISIONS[-1]:
-        with open_store(url) as store, store.write() as connection:
-            totals.keep_missing(connection)
+        with open_store(url) as store:
+            with store.write() as connection:
+                totals.keep_missing(connection)
+                if found is not None and found < ledger.WHOLE_SINCE:
+                    for series in read.all_series(connection):
+                        ledger.adopt(connection, series.name)
+            replies.pack_closed(store)
     return copy
 
 
@@ -106,7 +112,7 @@ def _in_transaction(url: URL, step: Callable[[Config], None], *, keep: bool) -> 
             if not keep:
                 transaction.rollback()
     except DBAPIError as error:
-        raise StoreUnavailable(f"store {shown(url)} cannot be migrated: {str(error.orig).strip()}") from error
+        raise StoreUnavailable(f"store {shown(url)} cannot be migrated: {said_of(error)}") from error
     finally:
         engine.dispose()
 

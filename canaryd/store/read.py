@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Row, Select, func, select
+from sqlalchemy import Connection, Row, Select, and_, func, or_, select, true
 
 from canaryd.errors import UsageError
 from canaryd.records import Alarm, EarlyWarningDay, Run, RunEnd, RunStart, Verdict
@@ -104,10 +104,28 @@ def verdicts(connection: Connection, name: str, *, superseded: bool = False) -> 
     return tuple(_verdict(each) for each in rows)
 
 
+def last_verdicts(connection: Connection, name: str) -> tuple[StoredVerdict, ...]:
+    """Return the verdict in force of the latest decided window of each epoch that has one, by epoch."""
+    row, later = schema.verdict.c, schema.verdict.alias()
+    after = and_(
+        later.c.series == row.series,
+        later.c.epoch == row.epoch,
+        or_(later.c.window_index > row.window_index, later.c.supersedes == row.verdict_id),
+    )
+    query = select(schema.verdict).where(row.series == name, ~select(later.c.verdict_id).where(after).exists())
+    return tuple(_verdict(each) for each in connection.execute(query.order_by(row.epoch)))
+
+
 def latest_verdict(connection: Connection, name: str) -> StoredVerdict | None:
     """Return the verdict in force of the latest decided window of the latest epoch."""
-    found = verdicts(connection, name)
+    found = last_verdicts(connection, name)
     return found[-1] if found else None
+
+
+def epoch_of_verdict(connection: Connection, verdict_id: int) -> int:
+    """Return the epoch that a verdict belongs to."""
+    row = schema.verdict.c
+    return int(connection.execute(select(row.epoch).where(row.verdict_id == verdict_id)).scalar_one())
 
 
 def alarms(connection: Connection, name: str) -> tuple[Alarm, ...]:
@@ -125,6 +143,20 @@ def early_warnings(
     query = select(schema.early_warning).where(row.series == name, row.stream == stream)
     rows = connection.execute(query.order_by(row.segment, row.slot_date))
     return tuple(EarlyWarningDay(**each) for each in rows.mappings())
+
+
+def early_warning_marks(
+    connection: Connection, name: str, *, stream: Literal["score", "tokens", "difference"]
+) -> tuple[EarlyWarningDay, ...]:
+    """Return of one early-warning stream the steps that its state rests on: every alarm, and the last step."""
+    row = schema.early_warning.c
+    of_stream = and_(row.series == name, row.stream == stream)
+    query = select(schema.early_warning).where(of_stream)
+    last = query.order_by(row.segment.desc(), row.slot_date.desc()).limit(1)
+    found = [EarlyWarningDay(**each) for each in connection.execute(query.where(row.alarm.is_(true()))).mappings()]
+    found += [EarlyWarningDay(**each) for each in connection.execute(last).mappings()]
+    marks = {(day.segment, day.slot_date): day for day in found}
+    return tuple(marks[key] for key in sorted(marks))
 
 
 def response_seen(connection: Connection, response_id: str) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import date, datetime
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, func, insert, select
 
 from canaryd.store import schema
+from canaryd.store import schema_texts as said
 from canaryd.store.engine import Store
 
 
@@ -19,12 +20,12 @@ def expire_texts(store: Store, series: str, *, before: date, now: datetime) -> i
     Raises:
         RowRefused: the series does not exist.
     """
-    start, sample, reply = schema.run_start.c, schema.sample.c, schema.reply_text.c
-    expired = (
-        select(sample.sample_id)
-        .join(schema.run_start, start.run_id == sample.run_id)
-        .where(start.series == series, start.slot_date < before)
-    )
+    start, sample, reply, block = schema.run_start.c, schema.sample.c, said.reply_text.c, said.text_block.c
+    runs = select(start.run_id).where(start.series == series, start.slot_date < before)
+    expired = select(sample.sample_id).where(sample.run_id.in_(runs))
     with store.write() as connection:
-        connection.execute(insert(schema.text_expiry).values(series=series, before=before, at=now))
-        return connection.execute(delete(schema.reply_text).where(reply.sample_id.in_(expired))).rowcount
+        connection.execute(insert(said.text_expiry).values(series=series, before=before, at=now))
+        gone = connection.execute(delete(said.reply_text).where(reply.sample_id.in_(expired))).rowcount
+        packed = connection.scalar(select(func.coalesce(func.sum(block.texts), 0)).where(block.run_id.in_(runs)))
+        connection.execute(delete(said.text_block).where(block.run_id.in_(runs)))
+        return gone + int(packed or 0)

@@ -12,8 +12,9 @@ from typing import Any
 from sqlalchemy import Connection, Row, and_, case, func, or_, select, true
 
 from canaryd.records import OUTCOME_FAILURES, Failure, Grade, SampleKey
-from canaryd.store import effective, schema, texts, totals
+from canaryd.store import effective, schema, totals
 from canaryd.store.effective import chosen_samples, failures, within
+from canaryd.store.replies import Replies
 from canaryd.store.rows import Cell, CellValue, SentinelChoice, Span, SpanCounts, StoredSample, Tally
 
 _SAMPLE = schema.effective_sample
@@ -82,17 +83,16 @@ def samples(
     connection: Connection, span: Span, *, sentinels: SentinelChoice = "include", include_invalid: bool = False
 ) -> tuple[StoredSample, ...]:
     """Return the samples of a span with their texts, by day, item and replicate."""
-    row, reply = _SAMPLE.c, schema.reply_text
+    row, replies = _SAMPLE.c, Replies(connection)
     query = (
-        select(_SAMPLE, reply.c.codec, reply.c.body)
-        .outerjoin_from(_SAMPLE, reply, reply.c.sample_id == row.sample_id)
+        select(_SAMPLE)
         .where(within(span), chosen_samples(sentinels, include_invalid))
         .order_by(row.slot_date, row.item_id, row.replicate)
     )
-    return tuple(_stored(each) for each in connection.execute(query))
+    return tuple(_stored(each, replies) for each in connection.execute(query).all())
 
 
-def _stored(row: Row[Any]) -> StoredSample:
+def _stored(row: Row[Any], replies: Replies) -> StoredSample:
     values = row._mapping
     given = {name: values[name] for name in StoredSample._fields if name in values}
     result = (
@@ -104,5 +104,5 @@ def _stored(row: Row[Any]) -> StoredSample:
         **given,
         key=SampleKey(row.series, row.arm, row.slot_date, row.item_id, row.replicate),
         result=result,
-        text=None if row.body is None else texts.unpack(row.codec, row.body),
+        text=replies.text(row.run_id, row.item_id, replicate=row.replicate),
     )

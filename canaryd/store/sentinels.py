@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, Table, func, select
 
 from canaryd.stats.watch_state import SentinelState
 from canaryd.store import schema_contract as contract
@@ -55,17 +55,15 @@ def add_bursts(store: Store, bursts: Sequence[Burst]) -> None:
         RowRefused: a sentinel has its burst already.
     """
     with store.write() as connection:
-        for burst in bursts:
-            connection.execute(insert(contract.sentinel_baseline).values(asdict(burst)))
+        _add(connection, contract.sentinel_baseline, rows=[asdict(burst) for burst in bursts])
 
 
 def charge_burst(store: Store, series: str, *, arm: str, slot_date: date, spending: Spending) -> None:
     """Store what asking for a burst used up, be the burst stored or not."""
     values = {name: getattr(spending, name) for name in Spending.__slots__}
     with store.write() as connection:
-        connection.execute(
-            insert(contract.sentinel_usage).values(series=series, arm=arm, slot_date=slot_date, **values)
-        )
+        row = {"series": series, "arm": arm, "slot_date": slot_date, **values}
+        _add(connection, contract.sentinel_usage, rows=[row])
 
 
 def burst_spending(connection: Connection, series: str, *, first: date, last: date) -> dict[tuple[str, date], Spending]:
@@ -99,8 +97,7 @@ def add_days(store: Store, days: Sequence[SentinelDay], *, lease: Lease) -> None
     """
     with store.write() as connection:
         _require(connection, lease)
-        for day in days:
-            connection.execute(insert(contract.sentinel_day).values(asdict(day)))
+        _add(connection, contract.sentinel_day, rows=[asdict(day) for day in days])
 
 
 def days(connection: Connection, series: str, *, first: date | None = None) -> tuple[SentinelDay, ...]:
@@ -120,6 +117,14 @@ def last_day(connection: Connection, series: str) -> date | None:
         select(row.slot_date).where(row.series == series).order_by(row.slot_date.desc()).limit(1)
     )
     return found
+
+
+def _add(connection: Connection, table: Table, *, rows: Sequence[dict[str, Any]]) -> None:
+    # Imported here: whoever only reads, `canaryd status` above all, needs no hash chain.
+    from canaryd.store import ledger
+
+    for series in {row["series"] for row in rows}:
+        ledger.add(connection, series, table=table, rows=[row for row in rows if row["series"] == series])
 
 
 def _require(connection: Connection, lease: Lease) -> None:

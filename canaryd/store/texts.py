@@ -1,11 +1,36 @@
-"""The text of a reply as stored bytes: UTF-8 with lone surrogates passed through, compressed where that is shorter."""
+"""The text of a reply as bytes, and many of them as one compressed block.
+
+A text is UTF-8 with lone surrogates passed through. A block is bz2 over a line of JSON, `[[item_id, replicate, bytes],
+...]`, a line feed, and the texts in that order: replies to one panel say much the same, so together they take half of
+what each takes alone.
+"""
 
 from __future__ import annotations
 
+import bz2
+import json
 import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-#: Below this length compression cannot pay for its own header.
-_SHORTEST_COMPRESSED = 64
+from canaryd.errors import StoreUnavailable
+
+#: How many bytes of text a block holds at most (one longer text has a block of its own): bz2 sorts no more at a time.
+BLOCK_BYTES = 900_000
+#: Which reply of a run it is: item id and replicate.
+TextKey = tuple[str, int]
+
+
+class DamagedText(StoreUnavailable):
+    """What is stored of a text is not what was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some texts of a run, compressed: how many, and their bytes."""
+
+    texts: int
+    content: bytes
 
 
 def encode(text: str) -> bytes:
@@ -17,26 +42,59 @@ def encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def pack(body: bytes) -> tuple[str, bytes]:
-    """Return the codec and the stored form of encoded text.
+def decode(body: bytes) -> str:
+    """Return the text that was encoded; raise DamagedText where there is none."""
+    try:
+        return body.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError as error:
+        raise _damaged(str(error)) from None
 
-    >>> pack(b"yes")
-    ('utf8', b'yes')
-    >>> pack(b"yes" * 100)[0]
-    'utf8+zlib'
+
+def unpack(codec: str, stored: bytes) -> bytes:
+    """Return the bytes of a text from a row of its own (`utf8`, or `utf8+zlib` of an older canaryd)."""
+    try:
+        return zlib.decompress(stored) if codec == "utf8+zlib" else stored
+    except zlib.error as error:
+        raise _damaged(str(error)) from None
+
+
+def blocks(bodies: Iterable[tuple[TextKey, bytes]]) -> Iterator[Block]:
+    """Yield blocks that hold all texts in order, none of them split."""
+    group: list[tuple[TextKey, bytes]] = []
+    size = 0
+    for key, body in bodies:
+        if group and size + len(body) > BLOCK_BYTES:
+            yield _block(group)
+            group, size = [], 0
+        group.append((key, body))
+        size += len(body)
+    if group:
+        yield _block(group)
+
+
+def unblock(content: bytes) -> Iterator[tuple[TextKey, bytes]]:
+    """Yield the texts of a block; raise DamagedText where it is none.
+
+    >>> [block] = blocks([(("a", 0), b"yes"), (("a", 1), b"")])
+    >>> dict(unblock(block.content))
+    {('a', 0): b'yes', ('a', 1): b''}
     """
-    if len(body) >= _SHORTEST_COMPRESSED:
-        packed = zlib.compress(body)
-        if len(packed) < len(body):
-            return "utf8+zlib", packed
-    return "utf8", body
+    try:
+        head, _, bodies = bz2.decompress(content).partition(b"\n")
+        at = 0
+        for item_id, replicate, size in json.loads(head):
+            yield (item_id, replicate), bodies[at : at + size]
+            at += size
+    except (OSError, EOFError, ValueError, TypeError) as error:
+        raise _damaged(str(error)) from None
 
 
-def unpack(codec: str, stored: bytes) -> str:
-    """Return the text that was encoded and packed.
+def _block(group: list[tuple[TextKey, bytes]]) -> Block:
+    head = json.dumps([[*key, len(body)] for key, body in group], separators=(",", ":")).encode()
+    return Block(len(group), bz2.compress(b"\n".join((head, b"".join(body for _, body in group)))))
 
-    >>> unpack(*pack(encode("yes" * 100))) == "yes" * 100
-    True
-    """
-    body = zlib.decompress(stored) if codec == "utf8+zlib" else stored
-    return body.decode("utf-8", "surrogatepass")
+
+def _damaged(why: str) -> DamagedText:
+    return DamagedText(
+        f"the stored text of a reply is damaged ({why}); run `canaryd verify` to see which, and restore a backup"
+    )

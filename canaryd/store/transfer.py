@@ -16,8 +16,9 @@ from typing import Any
 from sqlalchemy import Column, Connection, LargeBinary, Select, Table, func, insert, or_, select
 
 from canaryd.errors import UsageError
-from canaryd.store import schema, texts, totals
+from canaryd.store import ledger, replies, schema, texts, totals
 from canaryd.store import schema_contract as contract
+from canaryd.store import schema_texts as said
 from canaryd.store.engine import Store
 from canaryd.store.metadata import metadata
 from canaryd.store.types import AnyText, Day, UTCDateTime
@@ -46,7 +47,7 @@ def export_jsonl(connection: Connection, series: str, *, with_texts: bool) -> It
     yield _line(format=_FORMAT, series=series, schema=schema.REVISIONS[-1], texts=with_texts)
     rows = 0
     for table in export_tables():
-        if table is schema.reply_text and not with_texts:
+        if table in {said.reply_text, said.text_block} and not with_texts:
             continue
         query = _of_series(table, series).order_by(*table.primary_key.columns).execution_options(yield_per=1000)
         with connection.execute(query) as found:
@@ -76,8 +77,11 @@ def import_jsonl(store: Store, lines: Iterable[str], *, now: datetime) -> str:
             raise UsageError(f"series {series!r} is already in {store.name}; import it into another store")
         _import_rows(connection, remaining, now=now)
         totals.keep_missing(connection)
+        if str(header["schema"]) < ledger.WHOLE_SINCE:
+            ledger.adopt(connection, series)
         if not header["texts"]:
             _let_all_texts_expire(connection, series, now=now)
+    replies.pack_closed(store, series)
     return series
 
 
@@ -137,7 +141,7 @@ def _let_all_texts_expire(connection: Connection, series: str, *, now: datetime)
     start = schema.run_start.c
     last: date | None = connection.scalar(select(func.max(start.slot_date)).where(start.series == series))
     if last is not None:
-        connection.execute(insert(schema.text_expiry).values(series=series, before=last + timedelta(days=1), at=now))
+        connection.execute(insert(said.text_expiry).values(series=series, before=last + timedelta(days=1), at=now))
 
 
 def _of_series(table: Table, series: str) -> Select[Any]:
@@ -147,6 +151,7 @@ def _of_series(table: Table, series: str) -> Select[Any]:
     members: dict[Column[Any], Select[Any]] = {
         start.run_id: runs,
         schema.sample.c.sample_id: select(schema.sample.c.sample_id).where(schema.sample.c.run_id.in_(runs)),
+        schema.alarm.c.alarm_id: select(schema.alarm.c.alarm_id).where(schema.alarm.c.series == series),
     }
     query = select(table)
     if table is schema.series:

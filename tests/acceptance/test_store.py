@@ -120,31 +120,32 @@ def forge(path: Path, *statements: str) -> None:
 def test_a_measured_series_verifies(here: Callable[..., Any]) -> None:
     verified = here("verify")
     assert verified.code == 0, verified.err
-    assert "main: ledger of 27 entries" in verified.out
+    assert "main: ledger of 88 entries" in verified.out
     assert "2 verdicts and 36 early-warning rows agree" in verified.out
     assert re.search(r"^head sha256:[0-9a-f]{64}$", verified.out, re.MULTILINE)
     assert here("check").code == 1
 
 
-def rewrite_ledger(path: Path) -> None:
-    """Make the ledger agree with what is stored, as a forger would who knows the program."""
+def rewrite_ledger(path: Path, *, whole: bool = True) -> None:
+    """Make the ledger agree with what is stored, as a forger would who knows the program (or knows an older one)."""
     engine = create_engine(f"sqlite:///{path}")
     with engine.begin() as connection:
         entries = connection.execute(select(schema.ledger).order_by(schema.ledger.c.position)).all()
         connection.execute(delete(schema.ledger))
         for entry in entries:
-            ledger.extend(connection, entry.series, kind=entry.kind, row_id=entry.row_id)
+            if entry.kind != "rows":
+                ledger.extend(connection, entry.series, kind=entry.kind, row_id=entry.row_id)
+        if whole:
+            ledger.adopt(connection, "main")
     engine.dispose()
 
 
 ONE_SCORE = "UPDATE sample SET score = 1 - score WHERE sample_id = (SELECT max(sample_id) FROM sample WHERE score = 0)"
 FORGERIES = {
-    ONE_SCORE: r"sample \S+/0 of (tracked|control) 2027-01-12 attempt 1 differs \(ledger entry 26\)",
-    "UPDATE reply_text SET body = CAST(CAST(body AS TEXT) || ' ' AS BLOB) WHERE sample_id = 7": (
-        r"text of sample \S+/0 of \w+ 2027-01-01 differs"
-    ),
+    ONE_SCORE: r"sample \S+/0 of (tracked|control) 2027-01-12 attempt 1 differs \(ledger entry 85\)",
+    "UPDATE text_block SET content = zeroblob(9) WHERE run_id = 2": r"a text of \w+ 2027-01-01 differs",
     'UPDATE verdict SET clauses = replace(clauses, \'"first":"2027-01-10"\', \'"first":"2027-01-09"\')': (
-        r"verdict of epoch 1 window 2 differs \(ledger entry 27\)"
+        r"verdict of epoch 1 window 2 differs \(ledger entry 87\)"
     ),
     "UPDATE panel SET version = '2'": r"panel store differs \(ledger entry 1\)",
     "DELETE FROM early_warning WHERE stream = 'score' AND slot_date = '2027-01-12'": (
@@ -153,8 +154,11 @@ FORGERIES = {
     "UPDATE early_warning SET capital = capital / 2 WHERE stream = 'tokens' AND slot_date = '2027-01-11'": (
         r"early warning tokens of 2027-01-11 differs"
     ),
-    "UPDATE alarm SET state = 'ok' WHERE verdict_id IS NOT NULL": "alarm ok since .* is not what its verdict says",
+    "UPDATE alarm SET state = 'ok' WHERE verdict_id IS NOT NULL": (
+        r"alarm since 2027-01-13T\S+ differs \(ledger entry 88\)"
+    ),
     "UPDATE fingerprint SET components = replace(components, 'large', 'grand')": "harness .* differs from its digest",
+    "DELETE FROM fingerprint": "harness .* is missing",
 }
 
 
@@ -180,6 +184,10 @@ WITH_LEDGER = {
     ),
     "UPDATE panel_item SET sentinel = 1 WHERE ordinal = 3": r"item \S+ differs beside the bytes of the panel",
     "UPDATE panel SET content = CAST(replace(content, 'What', 'what') AS BLOB)": "panel store differs: with this",
+    "UPDATE alarm SET state = 'ok' WHERE verdict_id IS NOT NULL": "alarm ok since .* is not what its verdict says",
+    "DELETE FROM early_warning WHERE stream = 'score' AND slot_date = '2027-01-12'": (
+        "early warning score of 2027-01-12 is missing"
+    ),
     "UPDATE panel SET content = CAST('{' AS BLOB)": "the stored panel cannot be read",
 }
 
@@ -237,7 +245,7 @@ def test_a_published_warning_stays_when_its_day_is_set_aside_later(folder: Path)
         forge(folder / "canaryd.db", "UPDATE early_warning SET rank = rank + 1 WHERE slot_date = '2027-01-15'")
         with (
             store.read() as connection,
-            pytest.raises(VerifyFailed, match=r"early warning score of 2027-01-15 differs"),
+            pytest.raises(VerifyFailed, match=r"early warning \w+ of 2027-01-15 differs"),
         ):
             verify_series(connection, "main")
 
@@ -265,7 +273,7 @@ def test_an_export_is_verified_without_the_store_and_read_in_again(
 ) -> None:
     assert here("export", "--series", "main", "main.jsonl", *texts).code == 0
     written = (folder.parent / "main.jsonl").read_text()
-    assert ('"reply_text"' in written) == (not texts)
+    assert ('"text_block"' in written) == (not texts)
     at_home, offline = here("verify"), canaryd("verify", "main.jsonl")
     assert (offline.code, offline.out) == (0, at_home.out), offline.err
     elsewhere = folder.parent / "elsewhere"
@@ -401,6 +409,8 @@ def test_a_damaged_store_is_told(here: Callable[..., Any], folder: Path) -> None
 def test_an_upgrade_can_be_tried(here: Callable[..., Any], folder: Path) -> None:
     before = (folder / "canaryd.db").read_bytes()
     assert here("db", "upgrade", "--dry-run").out == "schema is current; nothing would change\n"
+    with closing(sqlite3.connect(folder / "canaryd.db")) as connection, connection:
+        connection.executescript("DROP TRIGGER ledger_no_delete; DELETE FROM ledger WHERE kind = 'rows'")
     downgrade(f"sqlite:///{folder / 'canaryd.db'}", to="0003")
     older = (folder / "canaryd.db").read_bytes()
     tried = here("db", "upgrade", "--dry-run")

@@ -120,6 +120,10 @@ ADD_NOTE = (
     "INSERT INTO validity (run_id, reason, detail, at) "
     f"SELECT run_id, 'operator', '', started_at FROM run_start WHERE run_id = {FIRST_RUN}"
 )
+ADD_TEXT = (
+    "INSERT INTO reply_text (sample_id, codec, body) SELECT sample_id, 'utf8', content FROM sample, panel "
+    "WHERE item_id = '{item}'"
+)
 FORGERIES = [
     ("UPDATE sample SET score = 0.9 WHERE item_id = 'b'", f"sample b/0 {OF_DAY_1} attempt 1 differs", 2),
     ("UPDATE sample SET output_tokens = 1 WHERE item_id = 'c'", f"sample c/0 {OF_DAY_1} attempt 1 differs", 2),
@@ -145,9 +149,10 @@ FORGERIES = [
         "manifest of ledger entry 2 differs",
         2,
     ),
-    ("DELETE FROM reply_text WHERE codec = 'utf8+zlib'", f"text of sample a/0 {OF_DAY_1} is missing", None),
-    ("UPDATE reply_text SET codec = 'utf8'", f"text of sample a/0 {OF_DAY_1} differs", None),
-    ("UPDATE reply_text SET codec = 'utf8+zlib'", f"text of sample b/0 {OF_DAY_1} differs", None),
+    ("DELETE FROM text_block", f"text of sample a/0 {OF_DAY_1} is missing", None),
+    ("UPDATE text_block SET content = (SELECT content FROM panel)", f"a text {OF_DAY_1} differs", None),
+    (ADD_TEXT.format(item="c"), f"text of sample c/0 {OF_DAY_1} was added", None),
+    (ADD_TEXT.format(item="a"), f"text of sample a/0 {OF_DAY_1} differs", None),
 ]
 
 
@@ -180,7 +185,7 @@ def test_a_failed_write_leaves_the_chain_as_it_was(filled: Store, study: Any) ->
 
 def test_an_expired_text_keeps_its_digest_and_the_ledger(filled: Store) -> None:
     with pytest.raises(RowRefused, match="let a text expire first"), filled.write() as connection:
-        connection.execute(text("DELETE FROM reply_text"))
+        connection.execute(text("DELETE FROM text_block"))
     assert expire_texts(filled, "s", before=date(2030, 1, 2), now=AT) == 2
     assert difference(filled) is None
     with filled.read() as connection:
@@ -189,7 +194,7 @@ def test_an_expired_text_keeps_its_digest_and_the_ledger(filled: Store) -> None:
     assert kept == {(2, "a"): "said " * 100, (2, "b"): "\ud800\x00"}
     assert {each.key.item_id for each in found if each.text_digest is None} == {"c"}
     with pytest.raises(RowRefused, match="let a text expire first"), filled.write() as connection:
-        connection.execute(text("DELETE FROM reply_text"))
+        connection.execute(text("DELETE FROM text_block"))
     assert expire_texts(filled, "s", before=date(2030, 1, 2), now=AT) == 0
 
 

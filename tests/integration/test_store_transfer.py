@@ -131,14 +131,14 @@ def test_an_export_is_plain_lines_without_the_other_series(exported: list[str]) 
     assert not any('"other"' in line for line in exported)
     tables = [json.loads(line).get("table") for line in exported]
     assert tables.count("sample") == 10
-    assert tables.count("reply_text") == 8
+    assert tables.count("text_block") == 2
     assert tables.count("series") == 1
 
 
 def test_an_export_without_texts_proves_the_same_ledger(filled: Store, elsewhere: Store) -> None:
     with filled.read() as connection:
         lines = list(export_jsonl(connection, "s", with_texts=False))
-    assert not any('"reply_text"' in line for line in lines)
+    assert not any('"text_block"' in line for line in lines)
     import_jsonl(elsewhere, lines, now=AT)
     with elsewhere.read() as connection:
         assert first_difference(connection, "s") is None

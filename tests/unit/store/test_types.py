@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bz2
+import zlib
 from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
@@ -31,17 +33,41 @@ def test_different_texts_have_different_escapes(one: str, two: str) -> None:
     assert (escape(one) == escape(two)) == (one == two)
 
 
-@given(st.text(st.characters(), max_size=500) | st.just("say it again " * 100))
-def test_packed_texts_are_unpacked(text: str) -> None:
-    body = texts.encode(text)
-    codec, stored = texts.pack(body)
-    assert texts.unpack(codec, stored) == text
-    assert len(stored) <= len(body)
+SAID = st.text(st.characters() | st.sampled_from("\ud800\x00\n"), max_size=300)
 
 
-def test_a_long_text_is_compressed() -> None:
-    body = texts.encode("The answer is 42. " * 50)
-    assert len(texts.pack(body)[1]) < len(body) / 5
+@given(st.lists(st.tuples(st.tuples(SAID, st.integers(0, 9)), SAID), max_size=8, unique_by=lambda each: each[0]))
+def test_texts_come_back_from_their_block(said: list[tuple[tuple[str, int], str]]) -> None:
+    blocks = list(texts.blocks((key, texts.encode(text)) for key, text in said))
+    found = [(key, texts.decode(body)) for block in blocks for key, body in texts.unblock(block.content)]
+    assert found == said
+    assert sum(block.texts for block in blocks) == len(said)
+
+
+def test_a_block_ends_before_it_grows_too_large() -> None:
+    half = b"x" * (texts.BLOCK_BYTES // 2)
+    bodies = [(("a", 0), half), (("b", 0), half), (("c", 0), b"y"), (("d", 0), half * 3), (("e", 0), b"")]
+    assert [block.texts for block in texts.blocks(bodies)] == [2, 1, 1, 1]
+
+
+def test_replies_that_are_alike_are_stored_together() -> None:
+    bodies = [((f"i{n}", 0), texts.encode(f"The answer is {n}. " * 50)) for n in range(50)]
+    (block,) = texts.blocks(bodies)
+    assert len(block.content) < sum(len(body) for _, body in bodies) / 20
+
+
+@pytest.mark.parametrize("content", [b"", b"no block", bz2.compress(b"[1]\n"), bz2.compress(b"\xff")])
+def test_a_damaged_block_is_told(content: bytes) -> None:
+    with pytest.raises(texts.DamagedText, match="the stored text of a reply is damaged"):
+        list(texts.unblock(content))
+
+
+def test_a_row_of_an_older_canaryd_is_read() -> None:
+    assert texts.unpack("utf8+zlib", zlib.compress(b"said")) == texts.unpack("utf8", b"said") == b"said"
+    with pytest.raises(texts.DamagedText):
+        texts.unpack("utf8+zlib", b"said")
+    with pytest.raises(texts.DamagedText):
+        texts.decode(b"\xff")
 
 
 INSTANTS = st.datetimes(
