@@ -67,12 +67,11 @@ def settle_alarm(store: Store, name: str, *, lease: Lease, now: datetime) -> Non
     with store.read() as connection:
         transitions = read.alarms(connection, name)
         current = epochs(connection, read.series(connection, name))[-1].number
-        epoch_of = {
-            stored.verdict_id: stored.verdict.epoch for stored in read.verdicts(connection, name, superseded=True)
-        }
-    latest = transitions[-1] if transitions else None
-    if latest is None or latest.verdict_id is None or epoch_of[latest.verdict_id] == current:
-        return
+        latest = transitions[-1] if transitions else None
+        if latest is None or latest.verdict_id is None:
+            return
+        if read.epoch_of_verdict(connection, latest.verdict_id) == current:
+            return
     if not _is_carried(store, name):
         write.append_alarm(store, Alarm(name, "warming_up", now, None), lease=lease)
 
@@ -80,4 +79,4 @@ def settle_alarm(store: Store, name: str, *, lease: Lease, now: datetime) -> Non
 def _is_carried(store: Store, name: str) -> bool:
     with store.read() as connection:
         known = epochs(connection, read.series(connection, name))
-        return carried(read.verdicts(connection, name), known, deviations=deviations(connection, name)) is not None
+        return carried(read.last_verdicts(connection, name), known, deviations=deviations(connection, name)) is not None

@@ -13,7 +13,7 @@ def carried(
 ) -> StoredVerdict | None:
     """Return the change that an earlier epoch ended with and nobody acknowledged, the newest; None where there is none.
 
-    `verdicts` are those in force, by epoch and window.
+    `verdicts` are those in force by epoch and window, or the last of each epoch.
     """
     acknowledged = {note.detail["epoch"] for note in deviations if note.kind == "ack"}
     last_of = {stored.verdict.epoch: stored for stored in verdicts}
