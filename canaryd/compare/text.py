@@ -116,12 +116,12 @@ def _tokens(comparison: Comparison) -> str:
     if tokens is None or tokens.change is None:
         return "not known on both sides"
     bounds = tokens.ci or tokens.ci_item
-    head = f"{100 * tokens.change:+.1f} %"
+    head = f"{100 * tokens.change:+z.1f} %"
     if bounds is None or isinstance(tokens.log_ratio, TooFew):
         return f"{head}, without an interval"
     low, high = bounds
     level = f"{100 * tokens.log_ratio.confidence:g} % CI"
-    return f"{head}, {level} [{100 * low:+.1f}, {100 * high:+.1f}], {counted(tokens.log_ratio.items_paired, 'item')}"
+    return f"{head}, {level} [{100 * low:+z.1f}, {100 * high:+z.1f}], {counted(tokens.log_ratio.items_paired, 'item')}"
 
 
 def _groups(title: str, groups: Sequence[GroupChange]) -> Iterator[str]:
@@ -154,4 +154,4 @@ def _unpaired(comparison: Comparison) -> Iterator[str]:
 
 
 def _points(value: float) -> str:
-    return f"{100 * value:+.1f}"
+    return f"{100 * value:+z.1f}"

@@ -244,7 +244,7 @@ def _registered(report: DuelReport) -> Section:
 
 
 def _points(value: float | None) -> str:
-    return "unknown" if value is None else f"{100 * value:+.1f}"
+    return "unknown" if value is None else f"{100 * value:+z.1f}"
 
 
 def _percent(value: float | None) -> str:

@@ -154,7 +154,7 @@ def _difference(outcome: Outcome, names: Sequence[str]) -> str:
     leads = f"{names[0] if gap > 0 else names[1]} leads by {abs(100 * gap):.1f} points" if gap else "neither leads"
     ci = outcome.gap.ci
     interval = (
-        f" ({100 * outcome.gap.confidence:g} % CI of a minus b [{100 * ci[0]:+.1f}, {100 * ci[1]:+.1f}])"
+        f" ({100 * outcome.gap.confidence:g} % CI of a minus b [{100 * ci[0]:+z.1f}, {100 * ci[1]:+z.1f}])"
         if ci
         else f" (no interval: {outcome.gap.status})"
     )

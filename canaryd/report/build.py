@@ -133,7 +133,7 @@ def _events_of(verdict: Verdict) -> Iterator[Event]:
     for arm, beside in clauses["arms"].items():
         tokens = beside["tokens"]
         if tokens["state"] in ("increase", "decrease"):
-            shift = f"token shift of {arm} in {window_label(verdict)}: {100 * tokens['change']:+.0f} %"
+            shift = f"token shift of {arm} in {window_label(verdict)}: {100 * tokens['change']:+z.0f} %"
             yield Event(known, shift)
     if verdict.kind == "change":
         declared = "regression" if verdict.direction == "down" else "improvement"

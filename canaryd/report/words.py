@@ -35,7 +35,7 @@ def signed(fraction: float | None) -> str:
     >>> signed(-0.0415), signed(None)
     ('-4.2', 'unknown')
     """
-    return UNKNOWN if fraction is None else f"{100 * fraction:+.1f}"
+    return UNKNOWN if fraction is None else f"{100 * fraction:+z.1f}"
 
 
 def points(fraction: float | None) -> str:

@@ -46,7 +46,7 @@ def judge_lines(series: SeriesStatus) -> Iterator[str]:
 def _opinion(arm: ArmFigures) -> str:
     if arm.judged_delta is None:
         return "delta unknown"
-    delta = f"delta {100 * arm.judged_delta:+.1f} points"
+    delta = f"delta {100 * arm.judged_delta:+z.1f} points"
     if arm.judged_ci_lower is None or arm.judged_ci_upper is None:
         return delta
-    return f"{delta} [{100 * arm.judged_ci_lower:+.1f}, {100 * arm.judged_ci_upper:+.1f}]"
+    return f"{delta} [{100 * arm.judged_ci_lower:+z.1f}, {100 * arm.judged_ci_upper:+z.1f}]"

@@ -150,7 +150,7 @@ def points(value: float | None, *, signed: bool = True) -> str:
     """
     if value is None:
         return "unknown"
-    return f"{100 * value:{'+' if signed else ''}.1f} points"
+    return f"{100 * value:{'+z' if signed else ''}.1f} points"
 
 
 def _series(series: SeriesStatus, now: datetime) -> Iterator[str]:
@@ -242,14 +242,14 @@ def _arm(arm: ArmFigures, panel_items: int) -> str:
 
 
 def _interval(lower: float | None, upper: float | None) -> str:
-    return "" if lower is None or upper is None else f"[{100 * lower:+.1f}, {100 * upper:+.1f}]"
+    return "" if lower is None or upper is None else f"[{100 * lower:+z.1f}, {100 * upper:+z.1f}]"
 
 
 def _tokens(arm: ArmFigures) -> str:
     if arm.token_change is None:
         return "tokens unknown"
     moved = f" {arm.token_state.upper()}" if arm.token_state in ("increase", "decrease") else ""
-    return f"tokens {100 * arm.token_change:+.0f} % {_interval(arm.token_ci_lower, arm.token_ci_upper)}{moved}"
+    return f"tokens {100 * arm.token_change:+z.0f} % {_interval(arm.token_ci_lower, arm.token_ci_upper)}{moved}"
 
 
 def _stream(stream: StreamStatus) -> str:

@@ -31,7 +31,7 @@ def _detections(answer: Mapping[str, Any]) -> Iterator[str]:
     within = list(rows[0]["rule"]["within"])
     yield f"detected within {' / '.join(within)} days of the change, and the median delay"
     for row in rows:
-        change = f"{-100 * row['drop']:+.1f} points after day {row['change_day']}, {row['truth']}"
+        change = f"{-100 * row['drop']:+z.1f} points after day {row['change_day']}, {row['truth']}"
         yield f"  {change:<36} the rule            {_delays(row['rule'], within)}{_calls(row['calls'])}"
         for stream, delays in row["early_warning"].items():
             yield f"  {'':<36} early warning {stream:<11}{_delays(delays, within)}"
