@@ -116,7 +116,7 @@ def _part(part: Part) -> str:
 
 def _table(table: Table) -> str:
     """Return a table that scrolls by itself where it is too wide, also by keyboard."""
-    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in table.head)
+    head = "".join(f'<th scope="col"{_breaking(cell)}>{escape(cell)}</th>' for cell in table.head)
     rows = "".join(
         f'<tr><th scope="row"{_breaking(first)}>{escape(first)}</th>'
         + "".join(f"<td{_breaking(cell)}>{escape(cell)}</td>" for cell in others)
