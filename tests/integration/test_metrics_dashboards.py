@@ -1,33 +1,29 @@
-"""Every SQL query of the dashboards gives rows, and the same ones, on both databases: on the quick demo's play."""
+"""Every query of the dashboards gives rows on the quick demo's play: SQL on both databases, PromQL in Prometheus."""
 
 from __future__ import annotations
 
-import json
 import re
-import socket
-from collections.abc import Iterator
-from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
+import pictures
 import pytest
+import yaml
+from asking import DASHBOARDS, RULES, Prometheus, Views, board, prometheus, sql, views
+from recording import Recording
 from sqlalchemy import Connection, text
 
-from canaryd.demo.plan import QUICK
-from canaryd.demo.play import play, write_project
-from canaryd.records import RunEnd, RunStart
 from canaryd.store import read
-from canaryd.store.engine import Store, open_store
-from canaryd.store.events import Event, add_events
-from canaryd.store.lease import LeasePolicy, acquire_lease
-from canaryd.store.process import is_alive, this_process
-from canaryd.store.rows import Invalid
+from canaryd.store.engine import open_store
 from canaryd.store.transfer import export_jsonl, import_jsonl
-from canaryd.store.write import append_validity, claim_slot, end_run
 
-DASHBOARDS = Path(__file__).parents[2] / "deploy" / "grafana" / "dashboards"
-AFTER = datetime(2027, 1, 19, 3, 10, tzinfo=UTC)
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs" / "grafana"
+BOARDS = {"overview": "prometheus", "operation": "prometheus", "series": "sqlite", "items": "sqlite"}
 VIEWS = (
     "v_alarm_event",
     "v_window_stat",
@@ -38,67 +34,70 @@ VIEWS = (
     "v_failed_sample",
     "v_event",
 )
-CHOSEN = {
-    "${series:sqlstring}": "'demo'",
-    "${control:sqlstring}": "'control'",
-    "${before:sqlstring}": "'2027-01-01/2027-01-06'",
-    "${after:sqlstring}": "'2027-01-16/2027-01-18'",
-    "${item:sqlstring}": "'tracing-L4-01'",
-    "${__from:date:seconds}": str(int(datetime(2026, 12, 1, tzinfo=UTC).timestamp())),
-    "${__to:date:seconds}": str(int(datetime(2027, 2, 1, tzinfo=UTC).timestamp())),
+#: What the rules say of the play at the moment of looking, and of what the recording adds to it.
+FIRING = {
+    "CanarydRegressionDeclared",
+    "CanarydTokenShift",
+    "CanarydUnderpowered",
+    "CanarydResolvedModelChanged",
+    "CanarydInputTokensChanged",
+    "CanarydHarnessDriftRefused",
+    "CanarydAcknowledged",
+    "CanarydWatchdog",
 }
 
 
-@pytest.fixture(scope="session")
-def played(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Return the export of the quick demo, to which a roll, an invalid sample and another harness were added."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    plan = replace(QUICK, port=port)
-    config = write_project(plan, tmp_path_factory.mktemp("demo") / "project")
-    play(plan, config, on_day=lambda _day: None)
-    policy = LeasePolicy(timedelta(seconds=90), is_alive)
-    with open_store(config.store_url) as store:
-        lease = acquire_lease(store, "demo", holder=this_process(), now=AFTER, policy=policy)
-        add_events(store, [Event("demo", "tracked", date(2027, 1, 10), "model_roll", {}, AFTER)], lease=lease)
-        with store.read() as connection:
-            series = read.series(connection, "demo")
-        append_validity(store, Invalid("operator", "", AFTER, sample_id=1))
-        digests = (series.panel_digest, series.registration_digest)
-        start = RunStart("demo", "tracked", AFTER.date(), 1, AFTER, AFTER, *digests, "sha256:another")
-        (run,) = claim_slot(store, [start], lease=lease, epoch=1)  # type: ignore[misc]
-        end_run(store, RunEnd(AFTER, "incomplete", "why"), run_id=run.run_id, lease=lease)
-        with store.read() as connection:
-            return list(export_jsonl(connection, "demo", with_texts=False))
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory, installed: Callable[..., str]) -> Recording:
+    """Return the recording of the quick demo, made in a process of its own."""
+    installed("prometheus")
+    installed("promtool")
+    made = Recording(tmp_path_factory.mktemp("recording"))
+    source = ROOT / "deploy" / "grafana" / "source" / "recording.py"
+    subprocess.run([sys.executable, source, made.folder, "--quick"], check=True)
+    return made
+
+
+@pytest.fixture(scope="module")
+def server(recording: Recording) -> Iterator[Prometheus]:
+    with prometheus(recording) as running:
+        yield running
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def connection(request: pytest.FixtureRequest, recording: Recording) -> Iterator[Connection]:
+    """Yield a reader of the recorded store, and of a PostgreSQL store that its export was read into."""
+    with open_store(recording.config.store_url) as store:
+        if request.param == "sqlite":
+            with store.read() as reading:
+                yield reading
+            return
+        with store.read() as reading:
+            lines = list(export_jsonl(reading, "demo", with_texts=False))
+    template = request.getfixturevalue("migrated_database")
+    with open_store(request.getfixturevalue("new_postgres_database")(template)) as store:
+        import_jsonl(store, lines, now=recording.now)
+        with store.read() as reading:
+            yield reading
 
 
 @pytest.fixture
-def connection(store: Store, played: list[str]) -> Iterator[Connection]:
-    import_jsonl(store, played, now=AFTER)
-    with store.read() as reading:
-        yield reading
+def seen(connection: Connection, recording: Recording) -> Views:
+    return views(connection, recording)
 
 
 def queries() -> Iterator[tuple[str, str, str]]:
     """Yield dashboard, place and SQL of every query, as PostgreSQL and the SQLite plugin both get it."""
-    for path in sorted((DASHBOARDS / "sqlite").glob("*.json")):
-        board = json.loads(path.read_text())
-        for panel in board["panels"]:
+    for name in ("series", "items"):
+        shown = board("sqlite", name)
+        for panel in shown["panels"]:
             for target in panel["targets"]:
-                yield path.stem, panel["title"], target["queryText"]
-        for mark in board["annotations"]["list"]:
-            yield path.stem, mark["name"], mark["target"]["queryText"]
-        for variable in board["templating"]["list"]:
+                yield name, panel["title"], sql(target)
+        for mark in shown["annotations"]["list"]:
+            yield name, mark["name"], sql(mark["target"])
+        for variable in shown["templating"]["list"]:
             if variable["type"] == "query":
-                yield path.stem, variable["name"], variable["query"]
-
-
-def rows(connection: Connection, query: str) -> list[Any]:
-    for name, value in CHOSEN.items():
-        query = query.replace(name, value)
-    assert "$" not in query
-    return [dict(row) for row in connection.exec_driver_sql(query).mappings()]
+                yield name, variable["name"], variable["query"]
 
 
 def test_both_databases_are_asked_the_same() -> None:
@@ -110,20 +109,73 @@ def test_both_databases_are_asked_the_same() -> None:
         assert of_postgres == of_sqlite
 
 
-def test_every_query_gives_rows(connection: Connection) -> None:
+def test_every_sql_query_gives_rows_and_one_of_a_graph_a_time_with_figures(seen: Views) -> None:
     asked = list(queries())
     assert len(asked) > 20
-    empty = [(board, place) for board, place, query in asked if not rows(connection, query)]
-    assert empty == []
+    found = {(name, place): seen.ask(query) for name, place, query in asked}
+    assert [where for where, rows in found.items() if not rows] == []
+    for where, rows in found.items():
+        if "time" in rows[0]:
+            assert all(isinstance(row["time"], int) for row in rows), where
+            assert any(row[name] is not None for row in rows for name in row if name != "time"), where
 
 
-def test_every_query_of_a_graph_has_its_time_and_figures(connection: Connection) -> None:
-    for board, place, query in queries():
-        found = rows(connection, query)
-        if "time" in found[0]:
-            assert all(isinstance(row["time"], int) for row in found), (board, place)
-            others = [row[name] for row in found for name in row if name != "time"]
-            assert any(value is not None for value in others), (board, place)
+def test_every_promql_query_gives_figures(server: Prometheus) -> None:
+    asked = {
+        (name, panel["title"], target["refId"]): server.ask(
+            target, span=timedelta(days=1) if panel["type"] == "timeseries" else None
+        )
+        for name in ("overview", "operation")
+        for panel in board("prometheus", name)["panels"]
+        for target in panel["targets"]
+    }
+    assert len(asked) > 30
+    figures = {where: [value for line in lines for value in line.values] for where, lines in asked.items()}
+    # A quantile of no requests is NaN.
+    assert [where for where, values in figures.items() if not any(value == value for value in values)] == []
+
+
+def test_every_variable_of_prometheus_has_a_value_to_choose(server: Prometheus) -> None:
+    for name in ("overview", "operation"):
+        for variable in board("prometheus", name)["templating"]["list"]:
+            if variable["type"] == "query":
+                metric, label = re.fullmatch(r"label_values\((\w+), (\w+)\)", variable["definition"]).groups()  # type: ignore[union-attr]
+                assert all(line.labels[label] for line in server.query(metric)), variable["name"]
+
+
+def test_the_rules_find_what_they_read_and_fire_for_what_the_play_has_alone(server: Prometheus) -> None:
+    rules = [rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
+    read_by_rules = {
+        selector
+        for rule in rules
+        for selector in re.findall(r"\b(?:canaryd_\w+|up)(?![\w:])(?:\{[^}]*\})?", rule["expr"])
+    }
+    assert len(read_by_rules) > 20
+    missing = {each for each in read_by_rules if not server.query(f"last_over_time({each}[2d])")}
+    assert missing == set()
+    answers = {rule.get("alert") or rule["record"]: server.query(rule["expr"]) for rule in rules}
+    assert {name for name, found in answers.items() if found and name.startswith("Canaryd")} == FIRING
+    assert all(answers[rule["record"]] for rule in rules if "record" in rule)
+
+
+def test_a_picture_shows_every_panel_of_a_dashboard_and_the_documented_one_does_too(
+    recording: Recording, tmp_path: Path
+) -> None:
+    pictures.draw(recording, tmp_path)
+    for name, source in BOARDS.items():
+        drawn, documented = ((folder / f"{name}.svg").read_text() for folder in (tmp_path, DOCS))
+        for panel in board(source, name)["panels"]:
+            title = panel["title"].partition("$")[0]
+            assert f">{title}" in drawn, (name, title)
+            assert f">{title}" in documented, f"draw docs/grafana/{name}.svg anew: it lacks {title!r}"
+
+
+def test_a_panel_without_data_is_named(recording: Recording, tmp_path: Path) -> None:
+    shutil.copytree(recording.project, tmp_path / "project")
+    blocks = min((each for each in recording.blocks.iterdir() if each.is_dir()), key=lambda each: each.name)
+    shutil.copytree(blocks, tmp_path / "prometheus" / blocks.name)
+    with pytest.raises(SystemExit, match=r"canaryd overview: no data in State, "):
+        pictures.draw(Recording(tmp_path), tmp_path / "out")
 
 
 def test_the_views_say_what_the_verdict_said(connection: Connection) -> None:

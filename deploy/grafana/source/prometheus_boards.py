@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from panels import Json, Panel, dashboard, label_variable, like, named
 
 RED, ORANGE, YELLOW, GREEN, BLUE, GREY = "red", "orange", "yellow", "green", "blue", "gray"
-STATES_TEXT = """
+RUNBOOKS = "https://example.org/canaryd/runbooks"
+STATES_TEXT = f"""
 **ok** no change is detected in the latest window. **warming_up** there are not two windows yet.
 
-**regression** two windows in a row are worse than the baseline, and the control did not move: the model changed.
-**platform_change** the control moved as well. **unattributed_...** the control cannot say.
-**improvement** the same, upwards.
+[regression]({RUNBOOKS}/CanarydRegressionDeclared) two windows in a row are worse than the baseline, and the control did
+not move: the model changed. [platform_change]({RUNBOOKS}/CanarydPlatformChange) the control moved as well.
+**unattributed_...** the control cannot say. [improvement]({RUNBOOKS}/CanarydImprovementDeclared) the same, upwards.
 
-**not_evaluable** a complete window could not be judged; `canaryd status` names the reasons.
+[not_evaluable]({RUNBOOKS}/CanarydNotEvaluable) a complete window could not be judged; `canaryd status` says why.
 
-Each alert links to its runbook; `canaryd report` has the whole argument.
+[Every alert has a runbook]({RUNBOOKS}); `canaryd report` has the whole argument.
 """
 
 
@@ -27,7 +30,7 @@ def overview() -> Json:
 
 def operation() -> Json:
     """Return the dashboard of the daemon itself."""
-    panels = [*_requests(), *_runs(), *_process()]
+    panels = [*_requests(), *_runs(), *_sandbox(), *_process()]
     return dashboard("canaryd operation", panels, source="prometheus", variables=_variables(with_series=False))
 
 
@@ -94,7 +97,7 @@ def _overview_panels() -> list[Panel]:
             "Blocked",
             "Arms that are not measured, and why. Empty is good.",
             {"": 'max by (series, arm, reason) (canaryd_run_blocked{@, series=~"$series"}) == 1'},
-            transformations=[_without("Time", "Value")],
+            transformations=[_organized("Time", "Value")],
             width=8,
             height=6,
         ),
@@ -157,7 +160,7 @@ def _estimates() -> Panel:
         overrides=[named("Pairs", unit="none", decimals=0)],
         transformations=[
             {"id": "merge", "options": {}},
-            {"id": "organize", "options": {"excludeByName": {"Time": True}, "renameByName": renamed}},
+            _organized("Time", renamed=renamed),
         ],
         width=24,
         height=6,
@@ -242,6 +245,7 @@ def _runs() -> list[Panel]:
             "Bytes of the database.",
             {"{{instance}}": "canaryd_store_size_bytes{@}"},
             unit="bytes",
+            custom={"min": 0},
         ),
         Panel(
             "timeseries",
@@ -256,6 +260,36 @@ def _runs() -> list[Panel]:
     ]
 
 
+def _sandbox() -> list[Panel]:
+    seconds = "canaryd_sandbox_execution_duration_seconds_bucket{@}[$__rate_interval]"
+    return [
+        Panel(
+            "timeseries",
+            "Programs in the sandbox",
+            "Programs of models that were run; only code items have any.",
+            {"{{instance}}": "sum by (instance) (rate(canaryd_sandbox_executions_total{@}[$__rate_interval]))"},
+            unit="ops",
+        ),
+        Panel(
+            "timeseries",
+            "Programs without a result",
+            "Programs that the sandbox ended or could not run, by reason; one that fails its tests has a result.",
+            {"{{reason}}": "sum by (reason) (rate(canaryd_sandbox_failures_total{@}[$__rate_interval]))"},
+            unit="ops",
+        ),
+        Panel(
+            "timeseries",
+            "Duration of a program",
+            "Median and 95th percentile.",
+            {
+                f"p{100 * share:.0f}": f"histogram_quantile({share}, sum by (le) (rate({seconds})))"
+                for share in (0.5, 0.95)
+            },
+            unit="s",
+        ),
+    ]
+
+
 def _process() -> list[Panel]:
     return [
         Panel(
@@ -264,6 +298,7 @@ def _process() -> list[Panel]:
             "Resident memory of the daemon.",
             {"{{instance}}": "process_resident_memory_bytes{@}"},
             unit="bytes",
+            custom={"min": 0},
         ),
         Panel(
             "timeseries",
@@ -278,6 +313,7 @@ def _process() -> list[Panel]:
             "File descriptors in use.",
             {"{{instance}}": "process_open_fds{@}"},
             unit="none",
+            custom={"min": 0},
         ),
         Panel(
             "timeseries",
@@ -289,13 +325,18 @@ def _process() -> list[Panel]:
         Panel(
             "table",
             "What runs",
-            "Version, configuration and the harness of the latest runs.",
+            "Version and configuration, panel and registration, head of the ledger, harness of the latest runs.",
             {
                 "build": "canaryd_build_info{@}",
                 "configuration": "canaryd_loaded_config_info{@}",
+                "series": "canaryd_series_info{@}",
+                "ledger": "canaryd_ledger_info{@}",
                 "harness": "canaryd_harness_info{@}",
             },
-            transformations=[{"id": "merge", "options": {}}, _without("Time", "Value", "__name__", "job")],
+            transformations=[
+                {"id": "merge", "options": {}},
+                _organized("Time", "__name__", "job", *(f"Value #{ref}" for ref in "ABCDE")),
+            ],
             width=24,
         ),
     ]
@@ -310,5 +351,7 @@ def _steps(base: str, above: dict[float, str]) -> Json:
     return {"mode": "absolute", "steps": steps}
 
 
-def _without(*columns: str) -> Json:
-    return {"id": "organize", "options": {"excludeByName": dict.fromkeys(columns, True)}}
+def _organized(*hidden: str, renamed: Mapping[str, str] | None = None) -> Json:
+    """Return the transformation that hides columns and renames others, the series first."""
+    options: Json = {"excludeByName": dict.fromkeys(hidden, True), "indexByName": {"series": 0, "arm": 1}}
+    return {"id": "organize", "options": options | ({} if renamed is None else {"renameByName": dict(renamed)})}

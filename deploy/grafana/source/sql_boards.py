@@ -101,14 +101,14 @@ def _series_panels() -> list[Panel]:
             height=4,
         ),
         _change("Change of the tracked arm", "role = 'tracked'"),
-        _change("Change of control $control", "arm = ${control:sqlstring}", repeat="control"),
+        _change("Change of $control", "arm = ${control:sqlstring}", repeat="control"),
         Panel(
             "timeseries",
             "Mean score of a day",
             "One point a day; the days of a window differ by chance, so a single low one means little.",
             _sql(_per_role("v_arm_day", "score")),
             unit="percentunit",
-            custom=POINTS,
+            custom=POINTS | {"min": 0, "max": 1},
         ),
         Panel(
             "timeseries",
@@ -128,7 +128,7 @@ def _series_panels() -> list[Panel]:
             "Items with a valid graded sample.",
             _sql(_per_role("v_arm_day", "items")),
             unit="none",
-            custom=POINTS,
+            custom=POINTS | {"min": 0},
         ),
         Panel(
             "timeseries",
@@ -141,7 +141,10 @@ def _series_panels() -> list[Panel]:
                 """
             ),
             unit="none",
-            custom={"custom": {"drawStyle": "bars", "fillOpacity": 80, "stacking": {"mode": "normal", "group": "A"}}},
+            custom={
+                "min": 0,
+                "custom": {"drawStyle": "bars", "fillOpacity": 80, "stacking": {"mode": "normal", "group": "A"}},
+            },
             transformations=[_split_by("reason")],
         ),
         Panel(
@@ -234,7 +237,7 @@ def _item_panels() -> list[Panel]:
                 FROM (
                   SELECT item_id, family, {_between("tracked", "before")}, {_between("tracked", "after")},
                     {_between("control", "before")}, {_between("control", "after")},
-                    SUM(graded) AS graded, SUM(samples - graded) AS not_graded
+                    {_counted("graded")} AS graded, {_counted("samples - graded")} AS not_graded
                   FROM v_item_day WHERE {SERIES} AND sentinel = 0 GROUP BY item_id, family
                 ) AS per_item
                 ORDER BY COALESCE(ABS(tracked_after - tracked_before), -1) DESC, item_id
@@ -290,10 +293,18 @@ def _item_panels() -> list[Panel]:
 
 
 def _between(role: str, window: str) -> str:
-    """Return the mean of an arm's days in a window, whose variable reads FIRST/LAST."""
-    first, last = f"substr(${{{window}:sqlstring}}, 1, 10)", f"substr(${{{window}:sqlstring}}, 12, 10)"
-    mine = f"role = '{role}' AND slot_date BETWEEN {first} AND {last}"
-    return f"AVG(CASE WHEN {mine} THEN score END) AS {role}_{window}"
+    """Return the mean of an arm's days in a window."""
+    return f"AVG(CASE WHEN role = '{role}' AND {_within(window)} THEN score END) AS {role}_{window}"
+
+
+def _counted(what: str) -> str:
+    """Return the sum over both windows and arms."""
+    return f"SUM(CASE WHEN {_within('before')} OR {_within('after')} THEN {what} ELSE 0 END)"
+
+
+def _within(window: str) -> str:
+    """Return the condition that a day is in a window, whose variable reads FIRST/LAST."""
+    return f"slot_date BETWEEN substr(${{{window}:sqlstring}}, 1, 10) AND substr(${{{window}:sqlstring}}, 12, 10)"
 
 
 def _mapping(colors: dict[str, str]) -> Json:
