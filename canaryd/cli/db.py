@@ -17,7 +17,7 @@ def db() -> None:
 
 
 @db.command("upgrade")
-@click.option("--dry-run", is_flag=True, help="Try it in a transaction that is undone, and say what it would do.")
+@click.option("-n", "--dry-run", is_flag=True, help="Try it in a transaction that is undone, and say what it would do.")
 @click.pass_obj
 def upgrade_command(config_file: str | None, dry_run: bool) -> None:
     """Create the store, or bring its schema up to this canaryd's.
@@ -77,6 +77,17 @@ def backup_command(config_file: str | None, out: Path) -> None:
     with open_store(config.store_url) as store:
         back_up(Path(str(url.database)), out)
         click.echo(f"copied {store.name} to {out}")
+
+
+@db.command("roles")
+def roles_command() -> None:
+    """Print the SQL that makes the roles of a PostgreSQL store; run it as a superuser, after each upgrade too.
+
+    canaryd_migrate owns the tables, canaryd adds rows, canaryd_ro reads the public views. What is there stays.
+    """
+    from canaryd.store.roles import roles_sql
+
+    click.echo(roles_sql(), nl=False)
 
 
 @db.command("expire-texts")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 from datetime import date
+from types import FrameType
 
 import click
 
 from canaryd.cli.context import load_config
+from canaryd.config import Config, SeriesConfig
 from canaryd.errors import MeasurementRefused, UsageError
 from canaryd.records import RunEnd
+from canaryd.runner.calls import Drain, drain
 from canaryd.runner.clock import Clock, FrozenClock, clock_of
 from canaryd.windows import utc_date
 
@@ -17,18 +21,23 @@ from canaryd.windows import utc_date
 @click.option("--slot", default="today", metavar="DATE|today", help="The UTC date to measure; only today's can be.")
 @click.option("--series", "series_name", help="Which series, where there are several.")
 @click.option("--no-canary", is_flag=True, help="Leave out the trivial task before the first item; recorded.")
+@click.option("-n", "--dry-run", is_flag=True, help="Say what would be asked; ask and store nothing.")
 @click.pass_obj
-def run(config_file: str | None, slot: str, series_name: str | None, no_canary: bool) -> None:
+def run(config_file: str | None, slot: str, series_name: str | None, no_canary: bool, dry_run: bool) -> None:
     """Measure one slot: ask every item of every arm, grade, store, and decide what is due.
 
     A slot that was cut off goes on where it stopped; one that is complete is left alone. Exits 69 when an arm could not
-    be measured.
+    be measured. SIGTERM begins no further question, stores the answers in flight and exits 130; a second one exits now.
     """
     from canaryd.daily import measure_slot
 
+    _end_gently_on_sigterm()
     config = load_config(config_file)
     chosen = config.one_series(series_name)
     slot_date = _slot_date(slot, clock_of(config))
+    if dry_run:
+        _say_what_is_owed(config, chosen, slot_date=slot_date)
+        return
     result = measure_slot(config, chosen, slot_date=slot_date, canary=not no_canary)
     if not result.runs:
         click.echo(f"{chosen.name} {slot_date}: nothing is owed, every sample of the slot is measured")
@@ -45,6 +54,36 @@ def run(config_file: str | None, slot: str, series_name: str | None, no_canary: 
             f"the slot {slot_date} of {chosen.name} is not complete ({', '.join(failed)}); {'; '.join(remedies)}",
             reason="incomplete",
         )
+
+
+def _say_what_is_owed(config: Config, series: SeriesConfig, *, slot_date: date) -> None:
+    """Print how many samples each arm owes, and what the budget says of them; everything pinned is checked."""
+    from canaryd.runner.slot import slot_of
+    from canaryd.runner.spending import budget_problem
+    from canaryd.store.engine import open_store
+
+    with open_store(config.store_url) as store:
+        slot = slot_of(config, series, store=store, slot_date=slot_date)
+        asks = slot.owed()
+        problem = budget_problem(slot, asks, canaries=len(series.arms)) if asks else None
+    for arm in series.arms:
+        owed = sum(ask.arm == arm.name for ask in asks)
+        click.echo(f"{series.name} {slot_date} {arm.name}: would ask {owed} samples of {arm.provider} {arm.model}")
+    if slot_date < slot.series.start_date:
+        click.echo(f"{series.name} begins on {slot.series.start_date}; nothing is measured before")
+    if problem is not None:
+        click.echo(f"the budget would refuse it: {problem}")
+
+
+def _end_gently_on_sigterm() -> None:
+    told = Drain()
+    drain.set(told)
+
+    def arrived(number: int, _frame: FrameType | None) -> None:
+        signal.signal(number, signal.default_int_handler)
+        told.tell()
+
+    signal.signal(signal.SIGTERM, arrived)
 
 
 def _remedy(ended: RunEnd) -> str:

@@ -1,5 +1,6 @@
 """A project from `init` to a refused run: what was frozen is measured, and nothing else."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -46,11 +47,17 @@ def run(canaryd: Any, *arguments: str) -> Any:
 
 
 def test_a_day_is_measured_once(canaryd: Any, project: Path) -> None:
+    planned = run(canaryd, "-n")
+    assert planned.code == 0, planned.err
+    counts = [int(number) for number in re.findall(r"would ask (\d+) samples", planned.out)]
+    assert len(counts) == 2
+    assert min(counts) > 0
     first = run(canaryd, "--slot", "today")
     assert first.code == 0, first.err
     assert first.out.count("completed") == 2
     again = run(canaryd)
     assert (again.code, "nothing is owed" in again.out) == (0, True)
+    assert run(canaryd, "--dry-run").out.count("would ask 0 samples") == 2
     check = canaryd("--config", "project/config.toml", "check", "--json")
     assert (check.code, check.json["reason"]) == (2, "insufficient_data")
     assert "day 1 of 20 of the baseline" in canaryd("--config", "project/config.toml", "status").out

@@ -14,18 +14,30 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from canaryd.config import Budget, Price
+from canaryd.judging import Reading
 from canaryd.metrics.catalogue import BLOCKED_REASONS, METRICS, PREFIX, STATES
 from canaryd.metrics.collector import ProcessMetrics, SnapshotCollector
 from canaryd.metrics.money import Purse
 from canaryd.metrics.snapshot import take_snapshot
 from canaryd.metrics.values import Snapshot
-from canaryd.records import Alarm, EarlyWarningDay, Failure, Reply, RunEnd, Verdict
+from canaryd.records import (
+    JUDGE_GRADER,
+    Alarm,
+    EarlyWarningDay,
+    Failure,
+    GraderSpec,
+    Item,
+    Reply,
+    RunEnd,
+    Verdict,
+)
 from canaryd.resources import resource
 from canaryd.runner.silencing import silence
 from canaryd.schedule import SlotPolicy
 from canaryd.store.engine import Store
 from canaryd.store.events import Event, add_events
 from canaryd.store.harness import Spending, keep_usage
+from canaryd.store.judges import add_judged_items, keep_reading
 from canaryd.store.lease import Lease, acquire_lease
 from canaryd.store.regrades import Difference, Regrade, append_regrade
 from canaryd.store.rows import Invalid, Span
@@ -49,8 +61,10 @@ ARMS = ("old", "ctl")
 
 
 def begin(store: Store, study: Any) -> Lease:
-    """Register the study with a registration that can be read."""
-    register_series(store, replace(study.plan(), registration=resource("prereg.example.toml").read_bytes()))
+    """Register the study with a registration that can be read, and a judge in it."""
+    judged = b"\n[judge]\nprimary = false\nmax_anchors_moved = 1\n"
+    registration = resource("prereg.example.toml").read_bytes() + judged
+    register_series(store, replace(study.plan(), registration=registration))
     return acquire_lease(store, "s", holder=study.holder(), now=study.now, policy=study.policy)
 
 
@@ -221,8 +235,14 @@ def test_of_money_without_a_price_nothing_is_said(store: Store, study: Any) -> N
 def everything(store: Store, study: Any) -> CollectorRegistry:
     """Return a registry over a store that holds something of every kind."""
     lease = begin(store, study)
-    for arm in ARMS:
-        measure(store, study, lease, arm=arm, results=dict.fromkeys("abcd", 0.5), outcome="completed")
+    runs = [
+        measure(store, study, lease, arm=arm, results=dict.fromkeys("abcd", 0.5), outcome="completed") for arm in ARMS
+    ]
+    with store.write() as connection:
+        judged = Item("a", "f", "a", "What is a?", "a", GraderSpec(JUDGE_GRADER))
+        add_judged_items(connection, "s", items=[judged], measured=False)
+    reading = Reading(DAY_1, 1, "openai:judge:1", {"x": "right"}, {"x": "right"}, ("judge-1",))
+    keep_reading(store, reading, run_id=runs[0], lease=lease)
     add_events(
         store,
         [Event("s", "old", DAY_1, kind, {}, study.now) for kind in ("model_roll", "input_tokens")],  # type: ignore[arg-type]
