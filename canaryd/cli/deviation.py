@@ -12,6 +12,7 @@ import click
 
 from canaryd.cli.context import load_config
 from canaryd.errors import UsageError
+from canaryd.records import JsonValue
 
 if TYPE_CHECKING:
     from canaryd.runner.deviating import Drift
@@ -44,11 +45,17 @@ def deviation() -> None:
 def add_command(config_file: str | None, reason: str, series_name: str | None) -> None:
     """Note something that happened to a series; it is printed beside what it coincides with and changes nothing."""
     from canaryd.store.epochs import Deviation, add_deviation
+    from canaryd.studies.registration_text import git_commit
 
     with _slot(config_file, series_name) as slot:
-        note = Deviation(slot.series.name, "noted", slot.slot_date, reason, {}, at=slot.clock.now())
+        files = (slot.config.prereg, slot.config.panel)
+        commit = git_commit(slot.config.prereg.parent, files=files)
+        detail: dict[str, JsonValue] = {"registration": slot.series.registration_digest}
+        if commit is not None:
+            detail["git_commit"] = commit
+        note = Deviation(slot.series.name, "noted", slot.slot_date, reason, detail, at=slot.clock.now())
         add_deviation(slot.store, note)
-        click.echo(f"{slot.series.name} {slot.slot_date}: noted")
+        click.echo(f"{slot.series.name} {slot.slot_date}: noted{f', git commit {commit}' if commit else ''}")
 
 
 @deviation.command("accept")

@@ -15,6 +15,7 @@ from canaryd.report.where import Whereabouts
 from canaryd.store.epochs import Deviation
 from canaryd.store.ledger import Head
 from canaryd.store.rows import Series, StoredArm, StoredVerdict
+from canaryd.store.studies import RegistrationDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,14 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class Decided:
+    """A deviation with the digest of the ledger's entry that covers it."""
+
+    deviation: Deviation
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
 class SeriesReport:
     """One series as a report shows it; the tracked arm comes first.
 
@@ -73,7 +82,8 @@ class SeriesReport:
     warnings: Mapping[str, Sequence[EarlyWarningDay]]
     where: Whereabouts | None
     accounts: tuple[ArmAccount, ...]
-    deviations: tuple[Deviation, ...]
+    document: RegistrationDocument | None
+    deviations: tuple[Decided, ...]
     coincidences: tuple[Event, ...]
     format_moves: tuple[str, ...]
     judge: tuple[JudgeDay, ...]

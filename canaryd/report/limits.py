@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from canaryd.report import words
-from canaryd.report.build import SeriesReport
+from canaryd.report.build import Decided, SeriesReport
 from canaryd.report.document import Bullets, Fold, Part, Picture, Section, Table, Text
 from canaryd.report.plots import draw_false_alarms, draw_power, picture
 from canaryd.stats.binomial import upper_limit
@@ -83,12 +83,10 @@ def _share(simulated: Mapping[str, Any]) -> str:
 
 def people_section(report: SeriesReport) -> Section:
     """Return what people decided about the series after registration, and what was noticed about its arms."""
-    decided = [
-        (one.slot_date.isoformat(), one.kind, one.reason, f"{one.at:%Y-%m-%d %H:%MZ}") for one in report.deviations
-    ]
+    decided = [_decided(one) for one in report.deviations]
     noticed = [f"{event.day}: {event.sentence}" for event in report.coincidences]
     parts: list[Part] = [
-        Table("Deviations", ("first slot", "kind", "reason", "noted"), decided)
+        Table("Deviations", ("first slot", "kind", "reason", "noted", "git commit", "ledger entry"), decided)
         if decided
         else Text("No deviation from the registration is noted."),
         Text("Coincidences, which decide nothing:"),
@@ -97,6 +95,13 @@ def people_section(report: SeriesReport) -> Section:
     if report.format_moves:
         parts += [Text("The stored replies, graded again:"), Bullets(list(report.format_moves))]
     return Section("Deviations and coincidences", parts)
+
+
+def _decided(one: Decided) -> tuple[str, ...]:
+    note = one.deviation
+    commit = str(note.detail.get("git_commit", "none"))
+    at = f"{note.at:%Y-%m-%d %H:%MZ}"
+    return note.slot_date.isoformat(), note.kind, note.reason, at, commit, one.digest
 
 
 def accounting_section(report: SeriesReport) -> Section:
@@ -128,6 +133,12 @@ def accounting_section(report: SeriesReport) -> Section:
     )
 
 
+def _document(report: SeriesReport) -> Iterator[tuple[str, str]]:
+    if report.document is not None:
+        yield "its document for people", report.document.digest
+        yield "git commit", report.document.git_commit or "none, the project was in no work tree"
+
+
 def registration_section(report: SeriesReport) -> Section:
     """Return what was registered before the first sample, and the head of the ledger."""
     series, statement = report.series, report.prereg.statement
@@ -135,6 +146,7 @@ def registration_section(report: SeriesReport) -> Section:
         ("registered", f"{series.registered_at:%Y-%m-%d %H:%MZ}"),
         ("day 1", series.start_date.isoformat()),
         ("registration", series.registration_digest),
+        *_document(report),
         ("panel", series.panel_digest),
         ("mode", report.prereg.rule.mode),
         ("baseline and windows", f"{report.prereg.rule.baseline_days} and {report.prereg.rule.window_days} days"),

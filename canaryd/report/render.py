@@ -16,7 +16,7 @@ from canaryd.prereg import Prereg
 from canaryd.records import EarlyWarningDay
 from canaryd.regrade.verdicts import format_moves
 from canaryd.report.accounting import read_accounts
-from canaryd.report.build import Event, SeriesReport, build_curve, build_events
+from canaryd.report.build import Decided, Event, SeriesReport, build_curve, build_events
 from canaryd.report.document import Document, Section
 from canaryd.report.judge import judge_section
 from canaryd.report.limits import accounting_section, limits_section, people_section, registration_section
@@ -26,7 +26,7 @@ from canaryd.report.places import dates_section, places_section
 from canaryd.report.plots import series_svg
 from canaryd.report.verdicts import beside_section, curves_section, verdict_section
 from canaryd.report.where import read_where
-from canaryd.store import epochs, ledger, read, samples
+from canaryd.store import epochs, ledger, read, samples, studies
 from canaryd.store.engine import Store
 from canaryd.store.events import events
 from canaryd.store.judges import readings
@@ -101,7 +101,13 @@ def load_report(connection: Connection, series: str, *, headline: str) -> Series
         warnings=warnings,
         where=read_where(connection, series, verdicts=verdicts),
         accounts=read_accounts(connection, stored),
-        deviations=epochs.deviations(connection, series),
+        document=studies.registration_document(connection, series),
+        deviations=tuple(
+            Decided(deviation, digest)
+            for deviation, digest in zip(
+                epochs.deviations(connection, series), ledger.deviation_digests(connection, series), strict=True
+            )
+        ),
         coincidences=tuple(
             Event(one.slot_date, event_text(one))
             for one in events(connection, series, first=stored.start_date, last=date.max)

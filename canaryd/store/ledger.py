@@ -101,6 +101,13 @@ def head(connection: Connection, series: str) -> Head | None:
     return None if found is None else Head(found.position, found.digest)
 
 
+def deviation_digests(connection: Connection, series: str) -> tuple[str, ...]:
+    """Return the digest of each deviation's entry, in the order in which they were decided."""
+    row = schema.ledger.c
+    query = select(row.digest).where(row.series == series, row.kind == "deviation").order_by(row.row_id)
+    return tuple(connection.scalars(query))
+
+
 def first_difference(connection: Connection, series: str) -> Difference | None:
     """Recompute the whole chain of a series from its rows and texts; return where it first disagrees, or None."""
     previous: str | None = None

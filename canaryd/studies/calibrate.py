@@ -20,14 +20,6 @@ from canaryd.studies.collect import FIRST_REPLICATE, Collected, Progress, Wanted
 from canaryd.studies.laboratory import Laboratory
 from canaryd.wording import counted
 
-#: Why an item of the pool is not in the panel.
-DROPPED: Mapping[Screened, str] = {
-    "too_easy": "too easy: its screen scores sum to more than keep_max",
-    "too_hard": "too hard: they sum to less than keep_min",
-    "unanswered": "unanswered: a sample was refused, truncated or empty, so its screen cannot be whole",
-    "unfinished": "unfinished: samples are still missing",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Calibration:

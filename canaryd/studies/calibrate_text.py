@@ -13,6 +13,14 @@ _WHY = {
     "unfinished": "unfinished",
 }
 
+#: Why an item of the pool is not in the panel.
+_DROPPED = {
+    "too_easy": "too easy: the scores sum to more than that",
+    "too_hard": "too hard: they sum to less",
+    "unanswered": "unanswered: an answer was refused, truncated or empty, so the screen of the item cannot be whole",
+    "unfinished": "unfinished: samples are still missing",
+}
+
 
 def screen_text(report: Mapping[str, Any]) -> str:
     """Return what the screen kept and dropped, whole and by family."""
@@ -37,6 +45,7 @@ def _screen(report: Mapping[str, Any]) -> Iterator[str]:
         f"{rule['keep_min']:g} .. {rule['keep_max']:g}"
     )
     yield "          " + ", ".join(f"{count} {_WHY[said]}" for said, count in report["screened"].items())
+    yield from (f"          {sentence}" for said, sentence in _DROPPED.items() if report["screened"].get(said))
     yield f"  {'family':<14}{'items':>6}" + "".join(f"{title:>12}" for title in _WHY.values())
     for row in report["families"]:
         yield f"  {row['family']:<14}{row['items']:>6}" + "".join(f"{row.get(said, 0):>12}" for said in _WHY)

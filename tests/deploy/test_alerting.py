@@ -97,6 +97,7 @@ def test_the_list_of_alerts() -> None:
     assert {rule["alert"] for rule in ALERTS if rule["labels"]["severity"] == "critical"} == {
         "CanarydRegressionDeclared",
         "CanarydSentinelCollapsed",
+        "CanarydJudgeMoved",
         "CanarydZeroPass",
         "CanarydBlind",
         "CanarydUnreachable",

@@ -236,6 +236,7 @@ def test_what_people_noted_and_what_was_noticed_is_printed(document: Document) -
     markdown = as_markdown(document, prefix="play")
     assert "the first day began \\<late\\>" in markdown
     assert "large: the model that answered rolled from m1 to m2" in markdown
+    assert re.search(r"\| noted \| the first day began .* \| none \| sha256:[0-9a-f]{64} \|", markdown)
     assert re.search(r"\| ledger \| \d+ entries, head sha256:[0-9a-f]{64} \|", markdown)
 
 

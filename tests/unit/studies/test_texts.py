@@ -46,6 +46,9 @@ def words(text: str) -> list[str]:
 def test_the_screen_says_what_was_dropped_and_why() -> None:
     said = words(screen_text(CALIBRATION))
     assert "1 kept, 2 too easy" in said
+    assert "too easy: the scores sum to more than that" in said
+    assert not any("unanswered:" in line for line in said)
+    assert said[-1] == "next: canaryd calibrate confirm"
     assert "family items kept too easy too hard unanswered unfinished" in said
     assert "sums 3 1 2 0 0 0" in said
 
@@ -58,7 +61,7 @@ def test_the_confirmation_says_how_far_items_went_back() -> None:
 
 def test_the_design_says_what_each_budget_buys() -> None:
     said = words(design_text(DESIGN, power="80 %"))
-    assert "panel 20 items at 1 a day, mean score 55.0, mean p(1 - p) 0.2000 (unbiased, fresh samples)" in said
+    assert "panel 20 items, 1 a day, mean score 55.0, mean p(1 - p) 0.2000 (unbiased, fresh samples)" in said
     assert "sees SE 3.00 points; smallest change in one window 10.2, by the rule 12.7 (80 %)" in said
     assert "items 1/day 2/day" in said
     assert "20 12.7 (200) 12.7 (400)" in said
