@@ -221,7 +221,7 @@ def test_status_asks_the_daemon_and_the_store_is_copied(canaryd: Any, project: P
             line = watching.stdout.readline()
             assert line, "it goes on until it is told to end"
             seen += f"(pid {process.pid})" in line
-        watching.send_signal(signal.SIGINT)
+        watching.send_signal(signal.SIGTERM)
         assert watching.wait(PATIENCE_S) == 130
         watching.stdout.close()
 
