@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import socket
 import subprocess
 import time
@@ -47,8 +46,12 @@ def test_promtool_accepts_the_example_configuration(installed: Tool) -> None:
     assert code == 0, said
 
 
-def rule_tests(folder: Path, rules: str) -> Path:
-    shutil.copy(Path(__file__).parent / "canaryd.rules.test.yml", folder)
+def rule_tests(folder: Path, rules: str, *, only: str = "") -> Path:
+    """Write the rules with their tests, or those whose names begin so, and return the file of the tests."""
+    tests = yaml.safe_load((Path(__file__).parent / "canaryd.rules.test.yml").read_text())
+    tests["tests"] = [each for each in tests["tests"] if each["name"].startswith(only)]
+    assert tests["tests"]
+    (folder / "canaryd.rules.test.yml").write_text(yaml.safe_dump(tests))
     (folder / "canaryd.rules.yml").write_text(rules)
     return folder / "canaryd.rules.test.yml"
 
@@ -59,20 +62,29 @@ def test_every_alert_fires_when_it_should_and_not_before(installed: Tool, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
+    ("noticed_by", "old", "new"),
     [
         (
+            "a declared regression pages once",
             'last_over_time(canaryd_alarm_state{job="canaryd", state=~"regression|unattributed_regression"}[2d]) == 1',
             'canaryd_alarm_state{job="canaryd", state=~"regression|unattributed_regression"} == 1',
         ),
-        ('or absent(up{job="canaryd"})\n        for: 24h', "\n        for: 24h"),
+        ("a target that vanished", 'or absent(up{job="canaryd"})\n        for: 24h', "\n        for: 24h"),
+        (
+            "an acknowledgement holds",
+            'last_over_time(canaryd_alarm_acknowledged_until_timestamp_seconds{job="canaryd"}[2d]) > time()',
+            'canaryd_alarm_acknowledged_until_timestamp_seconds{job="canaryd"} > time()',
+        ),
     ],
-    ids=["a dead daemon resolves the page", "a vanished target is no alert"],
+    ids=["a dead daemon resolves the page", "a vanished target is no alert", "a dead daemon ends the silence"],
 )
-def test_the_tests_of_the_rules_notice_a_wrong_rule(installed: Tool, tmp_path: Path, old: str, new: str) -> None:
+def test_the_tests_of_the_rules_notice_a_wrong_rule(
+    installed: Tool, tmp_path: Path, noticed_by: str, old: str, new: str
+) -> None:
     rules = RULES.read_text()
     assert old in rules
-    code, _ = run(installed("promtool"), "test", "rules", rule_tests(tmp_path, rules.replace(old, new)))
+    changed = rule_tests(tmp_path, rules.replace(old, new), only=noticed_by)
+    code, _ = run(installed("promtool"), "test", "rules", changed)
     assert code != 0
 
 
