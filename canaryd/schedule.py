@@ -18,6 +18,8 @@ from canaryd.windows import utc_date
 #: Outcomes that count as attempts. A run that was cut off (`abandoned`) goes on where it stopped, and one that was
 #: `refused` asked nothing: neither uses an attempt up.
 ATTEMPTS: frozenset[RunOutcome] = frozenset({"incomplete", "config_error"})
+#: Outcomes that are not followed by another run at once.
+BACKED_OFF: frozenset[RunOutcome] = ATTEMPTS | {"refused"}
 DAY = timedelta(days=1)
 
 
@@ -25,8 +27,8 @@ DAY = timedelta(days=1)
 class SlotPolicy:
     """When a slot is due (`due_minute` counts from 00:00 UTC), how long it may be caught up, and how often tried.
 
-    `back_off` lies between the end of an attempt and the next; a run that is expected to take `expected` is not started
-    where it would not end before its UTC day does.
+    `back_off` lies between the end of an attempt, or of a refusal, and the next; a run that is expected to take
+    `expected` is not started where it would not end before its UTC day does.
     """
 
     due_minute: int
@@ -119,7 +121,8 @@ def _today(by_date: Mapping[date, Sequence[Run]], now: datetime, *, owing: Owing
         return Wait(due)
     if (exhausted := _why_exhausted(runs, now, owing=owing, cutoff=policy.cutoff(today), policy=policy)) is not None:
         return Refuse(today, exhausted)
-    again = max((run.end.ended_at + policy.back_off for run in _attempts(runs) if run.end), default=due)
+    failed = [run.end.ended_at for run in runs if run.end and run.end.outcome in BACKED_OFF]
+    again = max(failed) + policy.back_off if failed else due
     return Wait(again) if now < again else Start(today, now - due)
 
 

@@ -90,8 +90,9 @@ def compare(
     """Compare the scores of two files, each item with itself: CSV, TSV, JSON lines or Parquet, one row an answer.
 
     Columns: item_id (or id, item) and score in 0..1, and where there are any output_tokens, target, cluster, family,
-    date and replicate. An item may have several rows. Exits 0 when no change is detected, 1 when the interval excludes
-    0 and the delta is at least the minimum effect, 2 when it could not be judged.
+    date (or slot_date), replicate, sentinel and invalid_reason. An item may have several rows. Exits 0 when no change
+    is detected, 1 when the interval excludes 0 and the delta is at least the minimum effect, 2 when it could not be
+    judged.
     """
     from canaryd.compare import build, rows, side, text
 

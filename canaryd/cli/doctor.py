@@ -12,8 +12,10 @@ from canaryd.errors import CanarydError, MeasurementRefused
 from canaryd.wording import counted
 
 if TYPE_CHECKING:
+    from canaryd.config import Config, SeriesConfig
     from canaryd.runner.preflight import Preflight
     from canaryd.runner.slot import Slot
+    from canaryd.store.engine import Store
 
 
 @click.command()
@@ -24,12 +26,7 @@ def doctor(config_file: str | None, series_name: str | None) -> None:
 
     Nothing of it is banked. Exits 69 when something would stop a measurement; each line says what to do.
     """
-    from canaryd.runner.clock import clock_of
-    from canaryd.runner.preflight import CURES
-    from canaryd.runner.slot import slot_of
     from canaryd.store.engine import open_store
-    from canaryd.store.lease import current_lease
-    from canaryd.windows import utc_date
 
     config = load_config(config_file)
     problems = 0
@@ -37,29 +34,40 @@ def doctor(config_file: str | None, series_name: str | None) -> None:
         click.echo(f"ok    store        {store.name}")
         for series in [config.one_series(series_name)] if series_name else config.series:
             click.echo(f"{series.name}:")
-            today = utc_date(clock_of(config).now())
-            try:
-                slot = slot_of(config, series, store=store, slot_date=today)
-                checked = asyncio.run(_examine(slot))
-            except CanarydError as error:
-                problems += 1
-                click.echo(f"FAIL  {error}")
-                continue
-            with store.read() as connection:
-                lease = current_lease(connection, series.name)
-            held = lease is not None and clock_of(config).now() < lease.expires_at
-            click.echo(f"ok    lease        {f'held by process {lease.holder.pid}' if lease and held else 'free'}")
-            click.echo("ok    panel        is the one in its lock and in the registration")
-            for finding in checked.findings:
-                problems += finding.problem is not None
-                mark = "ok  " if finding.problem is None else "FAIL"
-                click.echo(f"{mark}  {finding.check:<11}  {finding.arm}  {finding.problem or finding.note}".rstrip())
-                if finding.problem is not None:
-                    click.echo(f"      -> {CURES[finding.check]}")
+            problems += _examine_series(config, series, store=store)
     if problems:
         raise MeasurementRefused(
-            f"{counted(problems, 'check')} failed; each line above says what to do", reason="doctor"
+            f"{counted(problems, 'check')} failed; each FAIL above says what to do", reason="doctor"
         )
+
+
+def _examine_series(config: Config, series: SeriesConfig, *, store: Store) -> int:
+    """Print what every check finds of a series, and return how many failed."""
+    from canaryd.runner.clock import clock_of
+    from canaryd.runner.slot import slot_of
+    from canaryd.store.lease import current_lease
+    from canaryd.windows import utc_date
+
+    now = clock_of(config).now()
+    try:
+        slot = slot_of(config, series, store=store, slot_date=utc_date(now))
+        checked = asyncio.run(_examine(slot))
+    except CanarydError as error:
+        check = "panel" if isinstance(error, MeasurementRefused) else "series"
+        click.echo(f"FAIL  {check:<11}  {error}")
+        return 1
+    with store.read() as connection:
+        lease = current_lease(connection, series.name)
+    held = lease is not None and now < lease.expires_at
+    note = f"held by process {lease.holder.pid}, which measures this series" if lease and held else "free"
+    click.echo(f"ok    lease        {note}")
+    click.echo("ok    panel        is the one in its lock and in the registration")
+    for finding in checked.findings:
+        mark = "ok  " if finding.problem is None else "FAIL"
+        click.echo(f"{mark}  {finding.check:<11}  {finding.arm}  {finding.problem or finding.note}".rstrip())
+        if finding.problem is not None:
+            click.echo(f"      -> {finding.cure}")
+    return sum(finding.problem is not None for finding in checked.findings)
 
 
 async def _examine(slot: Slot) -> Preflight:

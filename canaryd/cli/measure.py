@@ -13,12 +13,15 @@ from canaryd.config import Config, SeriesConfig
 from canaryd.errors import MeasurementRefused, UsageError
 from canaryd.records import RunEnd
 from canaryd.runner.calls import Drain, drain
-from canaryd.runner.clock import Clock, FrozenClock, clock_of
+from canaryd.runner.clock import clock_of
+from canaryd.schedule import due_at
 from canaryd.windows import utc_date
 
 
 @click.command()
-@click.option("--slot", default="today", metavar="DATE|today", help="The UTC date to measure; only today's can be.")
+@click.option(
+    "--slot", default="today", metavar="DATE|today", help="Today's UTC date; a demo clock is set on to a later one."
+)
 @click.option("--series", "series_name", help="Which series, where there are several.")
 @click.option("--no-canary", is_flag=True, help="Leave out the trivial task before the first item; recorded.")
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would be asked; ask and store nothing.")
@@ -34,10 +37,11 @@ def run(config_file: str | None, slot: str, series_name: str | None, no_canary: 
     _end_gently_on_sigterm()
     config = load_config(config_file)
     chosen = config.one_series(series_name)
-    slot_date = _slot_date(slot, clock_of(config))
+    slot_date = _slot_date(slot, config)
     if dry_run:
         _say_what_is_owed(config, chosen, slot_date=slot_date)
         return
+    _set_demo_clock(config, slot_date)
     result = measure_slot(config, chosen, slot_date=slot_date, canary=not no_canary)
     if not result.runs:
         click.echo(f"{chosen.name} {slot_date}: nothing is owed, every sample of the slot is measured")
@@ -95,18 +99,22 @@ def _remedy(ended: RunEnd) -> str:
     return "`canaryd doctor` says what to do about it; then run the same command again today"
 
 
-def _slot_date(slot: str, clock: Clock) -> date:
-    today = utc_date(clock.now())
+def _slot_date(slot: str, config: Config) -> date:
+    today = utc_date(clock_of(config).now())
     if slot == "today":
         return today
     try:
         wanted = date.fromisoformat(slot)
     except ValueError:
         raise UsageError(f"--slot is {slot!r}, but must be `today` or a date such as {today}") from None
-    if wanted == today:
+    if wanted == today or (config.demo_clock is not None and wanted > today):
         return wanted
-    if isinstance(clock, FrozenClock):
-        raise UsageError(f"--slot is {wanted}, but the demo clock says {today}; set the clock file to that date")
     raise UsageError(
         f"--slot is {wanted}, but only today's slot ({today}, UTC) can be measured; nothing is back-filled"
     )
+
+
+def _set_demo_clock(config: Config, slot_date: date) -> None:
+    """Set a demo clock that stands before a slot on to the slot's time."""
+    if config.demo_clock is not None and utc_date(clock_of(config).now()) < slot_date:
+        config.demo_clock.write_text(f"{due_at(slot_date, config.schedule.due_minute).isoformat()}\n")

@@ -61,7 +61,7 @@ def init(directory: Path, simulated: bool) -> None:
 
 _NEXT = (
     "edit config.toml: which model is tracked, which is the control, where the key is",
-    "canaryd db upgrade && canaryd register && canaryd run --slot today",
+    "canaryd db upgrade && canaryd register --start today && canaryd doctor && canaryd run",
 )
 
 

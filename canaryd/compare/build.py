@@ -45,11 +45,17 @@ class CompareParams:
 
 @dataclass(frozen=True, slots=True)
 class SideCounts:
-    """What one side held."""
+    """What one side held, and how many rows of sentinels and invalid rows were left out of it."""
 
     rows: int
     items: int
     unscored: int
+    sentinels_excluded: int
+    invalid_excluded: int
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the counts as JSON."""
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +120,7 @@ class Comparison:
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the comparison as JSON; changes to this form only ever add keys."""
-        baseline, current = ({"rows": side.rows, "items": side.items, "unscored": side.unscored} for side in self.sides)
+        baseline, current = (side.to_json() for side in self.sides)
         return {
             "schema_version": SCHEMA_VERSION,
             "judgement": self.judgement,
@@ -258,7 +264,13 @@ def _otherwise(
 
 
 def _counts(side: Side) -> SideCounts:
-    return SideCounts(len(side.answers), len(side.items), sum(answer.score is None for answer in side.answers))
+    return SideCounts(
+        rows=len(side.answers),
+        items=len(side.items),
+        unscored=sum(answer.score is None for answer in side.answers),
+        sentinels_excluded=side.sentinels,
+        invalid_excluded=side.invalid,
+    )
 
 
 def _unpaired(baseline: Side, current: Side, *, paired: PairedItems) -> Unpaired:

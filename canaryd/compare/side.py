@@ -21,8 +21,10 @@ COLUMNS: Mapping[str, Sequence[str]] = MappingProxyType(
         "target": ("target",),
         "cluster": ("cluster",),
         "family": ("family",),
-        "date": ("date",),
+        "date": ("date", "slot_date"),
         "replicate": ("replicate",),
+        "sentinel": ("sentinel",),
+        "invalid_reason": ("invalid_reason",),
     }
 )
 _REQUIRED = ("item_id", "score")
@@ -42,10 +44,15 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a comparison: its answers, and by item the cluster, family and target that the file names."""
+    """One side of a comparison: its answers, and by item the cluster, family and target that the file names.
+
+    `sentinels` and `invalid` count the rows that a file of canaryd's marks so: they enter no comparison.
+    """
 
     answers: tuple[Answer, ...]
     dated: bool
+    sentinels: int = 0
+    invalid: int = 0
     clusters: Mapping[str, str] = field(default_factory=dict)
     families: Mapping[str, str] = field(default_factory=dict)
     targets: Mapping[str, str] = field(default_factory=dict)
@@ -59,17 +66,26 @@ class Side:
 def build_side(rows: Sequence[Row], *, names: Mapping[str, str]) -> Side:
     """Return one side from its rows; `names` overrides under which name a column is looked for.
 
+    Rows of sentinels, and rows that are marked as invalid, are left out and counted.
+
     Raises:
         UsageError: a column that is needed or was named is not there.
-        ConfigError: a value cannot be read, or two rows contradict each other; the message names the row.
+        ConfigError: a value cannot be read, two rows contradict each other, or no row is left; the message names a row.
     """
     columns = _columns_of(rows, names=names)
     reading = _Reading(columns)
+    measuring = [row for row in rows if not reading.is_sentinel(row)]
+    valid = [row for row in measuring if not reading.is_invalid(row)]
+    if not valid:
+        raise ConfigError(f"{rows[0].where}: no row is left without sentinels and invalid rows; give a file of results")
+    sentinels, rows = len(rows) - len(measuring), valid
     answers = [reading.answer(row) for row in rows]
     reading.refuse_repeats(rows, answers)
     return Side(
         answers=tuple(answers),
         dated=bool(columns.get("date")),
+        sentinels=sentinels,
+        invalid=len(measuring) - len(rows),
         clusters=reading.labels(rows, "cluster", required=True),
         families=reading.labels(rows, "family", required=False),
         targets=reading.labels(rows, "target", required=False),
@@ -103,6 +119,12 @@ class _Reading:
             score=self._number(row, "score", high=1.0),
             output_tokens=self._number(row, "output_tokens", high=math.inf),
         )
+
+    def is_sentinel(self, row: Row) -> bool:
+        return "sentinel" in self.columns and self._text(row, "sentinel").lower() in {"1", "true"}
+
+    def is_invalid(self, row: Row) -> bool:
+        return "invalid_reason" in self.columns and bool(self._text(row, "invalid_reason"))
 
     def item_id(self, row: Row) -> str:
         item_id = self._text(row, "item_id")

@@ -36,7 +36,9 @@ def as_text(comparison: Comparison, *, names: tuple[str, str]) -> str:
 def _lines(comparison: Comparison, names: tuple[str, str]) -> Iterator[str]:
     for title, name, side in zip(("baseline", "current"), names, comparison.sides, strict=True):
         sizes = f"{counted(side.rows, 'row')}, {counted(side.items, 'item')}"
-        yield f"{title:<10}{name}   {sizes}, {counted(side.unscored, 'row')} without a score"
+        left_out = {"sentinels": side.sentinels_excluded, "invalid": side.invalid_excluded}
+        said = "".join(f", {counted(count, 'row')} left out ({why})" for why, count in left_out.items() if count)
+        yield f"{title:<10}{name}   {sizes}, {counted(side.unscored, 'row')} without a score{said}"
     yield ""
     yield _headline(comparison)
     yield from _estimate(comparison)

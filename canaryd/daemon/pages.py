@@ -30,6 +30,7 @@ def write_page(config: Config, series: str, *, file: Path) -> None:
         StoreUnavailable: the store cannot be read.
         OSError: the file cannot be written.
     """
+    file.parent.mkdir(parents=True, exist_ok=True)
     from canaryd.report.page import as_page
     from canaryd.report.render import build_document, load_report
     from canaryd.status import check_status, read_status
@@ -37,7 +38,6 @@ def write_page(config: Config, series: str, *, file: Path) -> None:
     (checked,) = check_status(read_status(config, series)).series
     with open_store(config.store_url) as store, store.read() as connection:
         report = load_report(connection, series, headline=checked.sentence)
-    file.parent.mkdir(parents=True, exist_ok=True)
     fresh = file.with_suffix(f".{os.getpid()}")
     fresh.write_text(as_page(build_document(report)), encoding="utf-8")
     fresh.replace(file)

@@ -27,7 +27,7 @@ class ArmTotals:
 
 @dataclass(frozen=True, slots=True)
 class SlotFigures:
-    """Sums over the samples that count of one arm in one slot; `scored` and `score_total` leave sentinels out."""
+    """What counts of one arm in one slot; `samples` and `failures` hold sentinels, the scores and tokens do not."""
 
     samples: int
     scored: int
@@ -88,7 +88,7 @@ def slot_figures(connection: Connection, series: str, *, arm: str, slot_date: da
             func.count(),
             func.coalesce(func.sum(case((measured, 1), else_=0)), 0),
             func.coalesce(func.sum(case((measured, row.score), else_=0.0)), 0.0),
-            *(func.avg(row[f"{kind}_tokens"]) for kind in TOKEN_KINDS),
+            *(func.avg(case((row.measured.is_(true()), row[f"{kind}_tokens"]))) for kind in TOKEN_KINDS),
         ).where(mine)
     ).one()
     failed = select(row.failure_kind, func.count()).where(mine, row.failure_kind.is_not(None))

@@ -32,7 +32,10 @@ def find_secret(name: str, credentials: Credentials, *, env: Mapping[str, str]) 
     ways = [f"a systemd credential {name}", f'{name}_file = "PATH" in [credentials]']
     if credentials.allow_env:
         ways.append(f"${variable} or ${variable}_FILE")
-    raise CredentialsError(f"there is no key {name!r}; give it as {', as '.join(ways)}")
+    unread = (
+        "" if credentials.allow_env or variable not in env else f" (${variable} is not read without allow_env = true)"
+    )
+    raise CredentialsError(f"there is no key {name!r}{unread}; give it as {', as '.join(ways)}")
 
 
 def _from_file(path: Path, name: str) -> Secret:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from canaryd.config import PARAMS
+from canaryd.params import PARAMS
 from canaryd.providers.simulated_model import FAULTS
 
 _EXTRA_BODY = "a table of further request fields, sent as they stand"
@@ -190,7 +190,7 @@ HTTP = Facts(
 
 OPENAI = Facts(
     summary="Any OpenAI-compatible endpoint through the official SDK: Chat Completions or Responses. Needs a "
-    "credential.",
+    'credential, or `auth = "none"`.',
     params={
         "max_tokens": "`max_tokens`, or what `cap_parameter` says; Responses: `max_output_tokens`",
         "temperature": "`temperature`",
@@ -203,6 +203,7 @@ OPENAI = Facts(
     },
     options={
         "api": "`chat` (default) or `responses`",
+        "auth": "`key` (default), or `none` for a server that asks for no key: then none is sent",
         "cap_parameter": "`max_tokens` (default) or `max_completion_tokens`, which OpenAI's reasoning models ask for",
         "organization": "the header `OpenAI-Organization`",
         "project": "the header `OpenAI-Project`",

@@ -12,6 +12,7 @@ from canaryd.providers import openai_chat, openai_responses
 from canaryd.providers.base import (
     Surroundings,
     WireRequest,
+    bad_option,
     redactor_of,
     refuse_variables,
     required_secret,
@@ -23,7 +24,7 @@ from canaryd.providers.wire import Redactor, reply_json, stream_events
 from canaryd.records import Arm, Ask, JsonValue, Reply
 
 PARAMS = frozenset({"max_tokens", "temperature", "top_p", "top_k", "seed", "effort", "response_format", "json_mode"})
-OPTIONS = frozenset({"api", "cap_parameter", "extra_body", "organization", "project", "stream"})
+OPTIONS = frozenset({"api", "auth", "cap_parameter", "extra_body", "organization", "project", "stream"})
 REFUSED_VARIABLES = (
     "OPENAI_BASE_URL",
     "OPENAI_CUSTOM_HEADERS",
@@ -32,6 +33,7 @@ REFUSED_VARIABLES = (
     "OPENAI_PROJECT_ID",
 )
 BASE_URL = "https://api.openai.com/v1"
+AUTHS = ("key", "none")
 
 
 class Api(Protocol):
@@ -59,10 +61,11 @@ def build(arm: Arm, surroundings: Surroundings) -> OpenAIProvider:
     """Return the provider of an arm.
 
     Raises:
-        ConfigError: a parameter cannot be sent as written, there is no key, or the environment re-points the SDK.
+        ConfigError: a parameter cannot be sent as written, there is no key although one is sent (or one although none
+            is), or the environment re-points the SDK.
     """
     refuse_variables(arm, surroundings.env, names=REFUSED_VARIABLES)
-    return OpenAIProvider(arm, required_secret(arm, surroundings.secret))
+    return OpenAIProvider(arm, _sent_secret(arm, surroundings.secret))
 
 
 class OpenAIProvider:
@@ -72,14 +75,16 @@ class OpenAIProvider:
     of a reply with None unseen, and take 1.7 times the processor time.
     """
 
-    def __init__(self, arm: Arm, secret: Secret) -> None:
+    def __init__(self, arm: Arm, secret: Secret | None) -> None:
         self._arm = arm
         self._secret = secret
         self._api = APIS[text_option(arm, "api", allowed=APIS) or "chat"]
         self._streamed = openai_chat.streamed(arm)
         self._fields = self._api.wire_fields(arm)
+        self._options: openai.RequestOptions = {} if secret else {"headers": {"Authorization": openai.Omit()}}
         self._client = openai.AsyncOpenAI(
-            api_key=secret.reveal(),
+            # The SDK insists on a key; where there is none, the header that would send this word is left out.
+            api_key=secret.reveal() if secret else "none",
             base_url=arm.base_url or BASE_URL,
             organization=text_option(arm, "organization"),
             project=text_option(arm, "project"),
@@ -95,10 +100,11 @@ class OpenAIProvider:
             ProviderError: there is no reply.
         """
         redactor = redactor_of(self._arm, ask, secrets=(self._secret,))
-        post = self._client.post(self._api.PATH, cast_to=httpx2.Response, body=self._body(ask))
+        body = self._body(ask)
+        post = self._client.post(self._api.PATH, cast_to=httpx2.Response, body=body, options=self._options)
         response = await answered(post, sdk=openai, timeout_s=self._arm.timeout_s, redactor=redactor)
-        body = response.content
-        whole = self._api.body_of_stream(stream_events(body)) if self._streamed else reply_json(body)
+        said = response.content
+        whole = self._api.body_of_stream(stream_events(said)) if self._streamed else reply_json(said)
         return self._api.from_response(whole, model=self._arm.model, redactor=redactor)
 
     def wire_request(self, ask: Ask) -> WireRequest:
@@ -119,3 +125,12 @@ class OpenAIProvider:
 
     def _body(self, ask: Ask) -> dict[str, JsonValue]:
         return self._api.to_request(ask, model=self._arm.model, fields=self._fields)
+
+
+def _sent_secret(arm: Arm, secret: Secret | None) -> Secret | None:
+    """Return the key to send, None where the arm says that its server asks for none."""
+    if text_option(arm, "auth", allowed=AUTHS) != "none":
+        return required_secret(arm, secret)
+    if secret is not None:
+        raise bad_option(arm, "auth", why=f"is 'none', but the arm has the credential {arm.credential!r}; keep one")
+    return None

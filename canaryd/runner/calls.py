@@ -2,14 +2,54 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import TypeAlias
 
+from canaryd.errors import EXIT_INTERRUPTED, CanarydError
 from canaryd.providers.base import Provider
 from canaryd.records import Ask, Reply
+from canaryd.runner.clock import Clock
 
 Call: TypeAlias = Callable[[Ask, Provider], Awaitable[Reply]]
+#: Why requests were left out once the process was told to end.
+TOLD_TO_END = "the process was told to end"
+
+
+class Drained(CanarydError):
+    """The process was told to end; what landed is stored, and the slot stays open."""
+
+    exit_code = EXIT_INTERRUPTED
+
+
+class Drain:
+    """Whether this process was told to end: then no further call begins, and no wait for one goes on.
+
+    What is in flight lands, is graded and is stored.
+    """
+
+    def __init__(self) -> None:
+        self.is_told = False
+        self._told = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def tell(self) -> None:
+        """Let no further call begin; safe to call from a signal handler."""
+        self.is_told = True
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._told.set)
+
+    async def wait(self, seconds: float, clock: Clock) -> None:
+        """Wait, or until the process is told to end."""
+        self._loop = asyncio.get_running_loop()
+        waits = [asyncio.ensure_future(clock.sleep(seconds)), asyncio.ensure_future(self._told.wait())]
+        try:
+            if not self.is_told:
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waits:
+                each.cancel()
 
 
 async def directly(ask: Ask, provider: Provider) -> Reply:
@@ -17,5 +57,19 @@ async def directly(ask: Ask, provider: Provider) -> Reply:
     return await provider.ask(ask)
 
 
-#: How this context calls a provider; the resident process' child puts its gate here.
+#: How this context calls a provider; the resident process' child counts its calls here.
 call: ContextVar[Call] = ContextVar("call", default=directly)
+#: How this context is told to end; None where a signal ends it at once.
+drain: ContextVar[Drain | None] = ContextVar("drain", default=None)
+
+
+def is_told_to_end() -> bool:
+    """Return whether no further call may begin in this context."""
+    told = drain.get()
+    return told is not None and told.is_told
+
+
+async def wait(seconds: float, clock: Clock) -> None:
+    """Wait for the next call, unless the process is told to end."""
+    told = drain.get()
+    await (clock.sleep(seconds) if told is None else told.wait(seconds, clock))

@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta
 from canaryd import schedule
 from canaryd.records import Run, RunEnd, RunStart
 from canaryd.runner.clock import Clock
-from canaryd.runner.validity import run_invalid_reason
+from canaryd.runner.validity import CANARY_FAILED, run_invalid_reason
 from canaryd.store import read, samples, write
 from canaryd.store.engine import Store
 from canaryd.store.epochs import epoch_on, epochs
@@ -148,7 +148,7 @@ def mark_slot(books: Books, runs: Sequence[Run]) -> str | None:
     """Mark every run of one arm's slot invalid where nearly nothing of the slot is a measurement; return the reason.
 
     Judged are the samples that count, whichever attempt they are from. A slot that asked nothing is not judged, and one
-    that is marked already stays as it is.
+    that is marked already stays as it is; an attempt that got no further than its trivial task is no such mark.
     """
     start = runs[0].start
     span = Span(start.series, start.arm, start.slot_date, start.slot_date)
@@ -156,9 +156,10 @@ def mark_slot(books: Books, runs: Sequence[Run]) -> str | None:
         stored = samples.samples(connection, span, include_invalid=True)
         marked = invalid_runs(connection, [run.run_id for run in runs])
     reason = run_invalid_reason([sample.result for sample in stored]) if stored else None
-    if reason is None or marked:
+    if reason is None or set(marked.values()) - {CANARY_FAILED}:
         return None
     note = f"{len(stored)} samples of {start.arm} on {start.slot_date}"
     for run in runs:
-        write.append_validity(books.store, Invalid(reason, note, books.clock.now(), run_id=run.run_id))
+        if run.run_id not in marked:
+            write.append_validity(books.store, Invalid(reason, note, books.clock.now(), run_id=run.run_id))
     return reason

@@ -13,7 +13,7 @@ from canaryd.config import Retry
 from canaryd.errors import CanarydError
 from canaryd.providers.base import Provider, ProviderError
 from canaryd.records import CONFIG_FAILURES, Arm, Ask, Failure, Grade, Reply, Sample
-from canaryd.runner.calls import call
+from canaryd.runner.calls import TOLD_TO_END, call, is_told_to_end, wait
 from canaryd.runner.clock import Clock
 from canaryd.runner.plan import key_of
 from canaryd.runner.retry import Spent, jitter_of, wait_s
@@ -82,7 +82,7 @@ async def execute(asks: Sequence[Ask], execution: Execution) -> None:
 
     Where no trivial task was answered before, the first ask of an arm goes ahead alone: when it shows that the request
     itself is refused (a wrong key, no such model) that arm ends after this one call. No request starts after 24:00 UTC
-    of its slot, or once the run has lasted retry.longest_run_s.
+    of its slot, once the run has lasted retry.longest_run_s, or once the process was told to end.
 
     Raises:
         CanarydError: the store refused a sample; nothing more is asked.
@@ -103,7 +103,7 @@ async def _ask_all(asks: Sequence[Ask], execution: Execution, *, are_first: bool
     async with asyncio.TaskGroup() as group:
         for ask in asks:
             await free[ask.arm].acquire()
-            await _wait_for_turn(execution.lanes[ask.arm], execution.clock)
+            await _wait_for_turn(ask, execution.lanes[ask.arm], clock=execution.clock)
             group.create_task(_sample(ask, execution, free=free[ask.arm], is_first=are_first))
 
 
@@ -114,12 +114,16 @@ def _first_of(group: ExceptionGroup[Exception]) -> Exception:
     return error
 
 
-async def _wait_for_turn(lane: Lane, clock: Clock) -> None:
-    if lane.arm.requests_per_minute is None:
+async def _wait_for_turn(ask: Ask, lane: Lane, *, clock: Clock) -> None:
+    """Wait until the arm's rate allows a request; where none may start by then, mark the lane as stopped."""
+    if lane.arm.requests_per_minute is None or lane.stopped:
         return
-    wait = lane.next_start_s - clock.monotonic_s()
-    if wait > 0:
-        await clock.sleep(wait)
+    wait_s = lane.next_start_s - clock.monotonic_s()
+    lane.stopped = _why_stopped(ask, lane, clock=clock, in_s=max(wait_s, 0.0))
+    if lane.stopped:
+        return
+    if wait_s > 0:
+        await wait(wait_s, clock)
     lane.next_start_s = clock.monotonic_s() + 60.0 / lane.arm.requests_per_minute
 
 
@@ -135,8 +139,8 @@ async def _sample(ask: Ask, execution: Execution, *, free: asyncio.Semaphore, is
 
 async def _measured(ask: Ask, execution: Execution, *, is_first: bool) -> Sample | None:
     lane, clock = execution.lanes[ask.arm], execution.clock
-    if why := _why_stopped(ask, lane, clock=clock):
-        lane.stopped = why
+    lane.stopped = lane.stopped or _why_stopped(ask, lane, clock=clock)
+    if lane.stopped:
         return None
     asked_at = clock.now()
     try:
@@ -182,11 +186,13 @@ async def answered(ask: Ask, lane: Lane, *, retry: Retry, clock: Clock) -> tuple
             lane.usage.add(error)
             spent = Spent(calls, waited_s)
             jitter = jitter_of(ask, calls)
-            wait = wait_s(error.kind, retry_after_s=error.retry_after_s, spent=spent, policy=retry, jitter=jitter)
-            if wait is None or _why_stopped(ask, lane, clock=clock, in_s=wait):
+            rest_s = wait_s(error.kind, retry_after_s=error.retry_after_s, spent=spent, policy=retry, jitter=jitter)
+            if rest_s is None or _why_stopped(ask, lane, clock=clock, in_s=rest_s):
                 return Failure(error.kind, error.detail), calls
-            await clock.sleep(wait)
-            waited_s += wait
+            await wait(rest_s, clock)
+            waited_s += rest_s
+            if is_told_to_end():
+                return Failure(error.kind, error.detail), calls
         else:
             lane.usage.add(reply)
             return reply, calls
@@ -194,6 +200,8 @@ async def answered(ask: Ask, lane: Lane, *, retry: Retry, clock: Clock) -> tuple
 
 def _why_stopped(ask: Ask, lane: Lane, *, clock: Clock, in_s: float = 0.0) -> str | None:
     """Return why no request may start in so many seconds, or None."""
+    if is_told_to_end():
+        return TOLD_TO_END
     end = datetime.combine(ask.slot_date, time(), UTC) + timedelta(days=1)
     if clock.now() + timedelta(seconds=in_s) >= end:
         return "the UTC day ended"

@@ -20,7 +20,7 @@ from canaryd.runner.harness import arm_fingerprint, judge_components
 from canaryd.runner.reports import CANARY, canary_ask, is_asked_again
 from canaryd.runner.slot import Slot
 from canaryd.runner.spending import budget_problem
-from canaryd.runner.validity import failure_of
+from canaryd.runner.validity import CANARY_FAILED, failure_of
 from canaryd.store import read
 
 Check = Literal["fingerprint", "clock", "budget", "sandbox", "canary"]
@@ -29,7 +29,7 @@ REASONS: Mapping[Check, str] = {
     "clock": "clock_untrusted",
     "budget": "budget",
     "sandbox": "sandbox_unavailable",
-    "canary": "canary_failed",
+    "canary": CANARY_FAILED,
 }
 #: What to do about a check that failed.
 CURES: Mapping[Check, str] = {
@@ -37,7 +37,18 @@ CURES: Mapping[Check, str] = {
     "clock": "set the machine's clock (a time service keeps it right), then run again",
     "budget": "raise the limit or add the price in the configuration, or wait for the next day or month",
     "sandbox": "install bubblewrap and allow user namespaces, or measure a panel without items of code",
-    "canary": "check key, model name, base_url and the provider's own status page, then run again",
+    "canary": "look at the provider's own status page, and run again once it answers",
+}
+#: What to do about a trivial task that failed in a way of which more is known.
+CANARY_CURES: Mapping[str, str] = {
+    "auth": "check the key that the arm's credential names, and what the key is allowed to do",
+    "not_found": "check the arm's model and base_url: there is no such model, or nothing is served at that path",
+    "bad_request": "check the arm's params and options: the server does not take the request as it is sent",
+    "quota": "the account has nothing left; top it up, or raise its limit",
+    "connection": "check the arm's base_url, and that something listens there",
+    "timeout": "check the arm's base_url, or raise timeout_s where the model needs longer",
+    "served_other": "check expect_resolved against the model that answers",
+    "truncated": "raise max_tokens: the model spends all of it before it answers",
 }
 #: A clock that shows an earlier year than that of this canaryd is wrong.
 BUILD_YEAR = 2026
@@ -46,18 +57,27 @@ _CLOCK_SLACK = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check found of one arm; `problem` is None when the arm passed, `outcome` is how its run then ends."""
+    """What one check found of one arm; `problem` is None when the arm passed, `outcome` is how its run then ends.
+
+    `kind` is the failure of a trivial task that did not come back.
+    """
 
     check: Check
     arm: str
     problem: str | None = None
     note: str = ""
     outcome: RunOutcome = "refused"
+    kind: str = ""
 
     @property
     def reason(self) -> str:
         """The reason that a run which is closed for this carries."""
         return f"{REASONS[self.check]}: {self.problem}"
+
+    @property
+    def cure(self) -> str:
+        """What to do about the problem."""
+        return CANARY_CURES.get(self.kind, CURES[self.check])
 
 
 @dataclass(slots=True)
@@ -159,7 +179,8 @@ async def _canary(slot: Slot, lane: Lane, *, found: Preflight) -> None:
             answer = failure
     if isinstance(answer, Failure):
         outcome: RunOutcome = "config_error" if answer.kind in CONFIG_FAILURES else "refused"
-        found.findings.append(Finding("canary", name, f"{answer.kind}: {answer.detail}", outcome=outcome))
+        problem = f"{answer.kind}: {answer.detail}"
+        found.findings.append(Finding("canary", name, problem, outcome=outcome, kind=answer.kind))
         return
     lane.canary = graders.grade(CANARY, answer.text)
     found.findings.append(Finding("canary", name))

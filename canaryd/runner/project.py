@@ -20,7 +20,7 @@ from canaryd.providers.credentials import find_secret
 from canaryd.records import Arm
 from canaryd.runner.clock import Clock
 from canaryd.runner.pinned import require_frozen, require_registered
-from canaryd.store import read
+from canaryd.store import harness, read
 from canaryd.store.engine import Store
 from canaryd.store.lease import Lease, LeasePolicy, acquire_lease, release_lease
 from canaryd.store.process import is_alive, this_process
@@ -47,13 +47,13 @@ def require_as_registered(config: SeriesConfig, panel: Panel, *, store: Store) -
     """Refuse a project whose panel, registration or arms are not those of the stored series.
 
     Raises:
-        MeasurementRefused: panel, registration, or an arm's model before its first run, are not as registered.
+        MeasurementRefused: panel, registration, seed, or an arm's model before its first sample, are not as registered.
         UsageError: the series is not registered, or its arms are others.
     """
     with store.read() as connection:
         series = read.series(connection, config.name)
         stored = read.arms(connection, config.name)
-        begun = {arm.name for arm in stored if read.latest_run(connection, config.name, arm=arm.name)}
+        pinned = harness.reference_digests(connection, config.name, epoch=1)
     arms = {(arm.name, arm.role) for arm in stored}
     require_registered(
         panel,
@@ -62,16 +62,22 @@ def require_as_registered(config: SeriesConfig, panel: Panel, *, store: Store) -
         registered=series.registration_digest,
         prereg_path=str(config.prereg),
     )
+    if config.seed != series.seed:
+        raise MeasurementRefused(
+            f"series {config.name!r} was registered with seed = {series.seed}, and the configuration says "
+            f"{config.seed}; restore it: the order of the questions is not changed once there are data",
+            reason="registration_mismatch",
+        )
     configured = {(arm.name, arm.role) for arm in config.arms}
     if configured != arms:
         names = ", ".join(f"{name} ({role})" for name, role in sorted(arms))
         raise UsageError(
             f"series {config.name!r} was registered with the arms {names}; restore them, or register a new series"
         )
-    # From the first run on the harness fingerprint guards the model; before it only the registration knows.
+    # From the first measurement on the harness fingerprint guards the model; before it only the registration knows.
     wanted = {arm.name: (arm.provider, arm.model) for arm in config.arms}
     for arm in stored:
-        if arm.name not in begun and wanted[arm.name] != (arm.provider, arm.model):
+        if arm.name not in pinned and wanted[arm.name] != (arm.provider, arm.model):
             raise MeasurementRefused(
                 f"arm {arm.name!r} was registered as {arm.provider} {arm.model}, and {config.name!r} would ask "
                 f"{' '.join(wanted[arm.name])}; restore it, or register a new series",

@@ -7,21 +7,27 @@ from collections.abc import Iterable, Sequence
 from canaryd.providers.base import failure_kind
 from canaryd.records import TRANSPORT_FAILURES, Arm, Failure, Grade, Reply
 
+#: Why a run is invalid that got no further than its trivial task.
+CANARY_FAILED = "canary_failed"
+
 
 def failure_of(reply: Reply, arm: Arm) -> Failure | None:
     """Return why a reply gives nothing to grade, or None when it can be graded.
 
-    Another model than the arm expects is `served_other`; the rest is what `providers.base.failure_kind` says.
+    Another model than the arm expects is `served_other`, whatever it said: its refusal says nothing of the one that was
+    asked for. What names no model is what `providers.base.failure_kind` says, and `served_other` where that is nothing.
 
     >>> arm = Arm("t", "tracked", "openai", "m", expect_resolved="m-1")
-    >>> failure_of(Reply("4", "stop", resolved_model="m-2"), arm).kind
-    'served_other'
+    >>> replies = Reply("4", "refusal", "m-2"), Reply("", "refusal"), Reply("4", "stop")
+    >>> [failure_of(reply, arm).kind for reply in replies]
+    ['served_other', 'refusal', 'served_other']
     >>> failure_of(Reply(" ", "stop", resolved_model="m-1"), arm).kind
     'empty'
     """
-    if arm.expect_resolved is not None and reply.resolved_model != arm.expect_resolved:
-        return Failure("served_other", f"asked for {arm.expect_resolved}, {reply.resolved_model or 'nobody'} answered")
+    served = reply.resolved_model
     kind = failure_kind(reply)
+    if arm.expect_resolved not in (None, served) and (served is not None or kind is None):
+        return Failure("served_other", f"asked for {arm.expect_resolved}, {served or 'nobody'} answered")
     return Failure(kind, f"the reply ended with {reply.stop}") if kind else None
 
 

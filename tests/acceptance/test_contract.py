@@ -1,7 +1,9 @@
 """The measurement contract from the command line: what is refused says why, stores it, and costs no call."""
 
+import os
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,9 @@ import pytest
 from canaryd import graders
 from canaryd.generators import generate
 from canaryd.panel import freeze, load, lock_path, system_path
+from canaryd.runner.clock import SystemClock
+from canaryd.runner.project import held
+from canaryd.store.engine import open_store
 
 PROJECT = """
 [store]
@@ -54,6 +59,10 @@ def say(canaryd: Any, *arguments: str) -> Any:
     return canaryd("--config", "project/config.toml", *arguments)
 
 
+def today() -> date:
+    return datetime.now(UTC).date()
+
+
 def edit(folder: Path, old: str, new: str) -> None:
     path = folder / "config.toml"
     text = path.read_text()
@@ -84,6 +93,66 @@ def test_a_drift_from_the_refusal_to_the_new_baseline(canaryd: Any, project: Pat
     assert "the larger one is what we serve now" in shown.out
 
 
+def test_doctor_says_of_every_check_what_to_do(canaryd: Any, project: Path) -> None:
+    assert say(canaryd, "run").code == 0
+    (project / "clock.txt").write_text("2025-01-01T00:00:00+00:00\n")
+    edit(project, "[schedule]", '[demo]\nclock = "clock.txt"\n[schedule]')
+    edit(project, "03:10", "04:40")
+    edit(project, "[[series.arm]]", "budget = { calls_per_day = 10 }\n[[series.arm]]")
+    edit(project, 'model = "large"', 'model = "large"\noptions = { faults = { auth = 1.0 } }')
+    examined = say(canaryd, "doctor")
+    assert (examined.code, "7 checks failed" in examined.err) == (69, True), examined.out
+    said = [line.strip() for line in examined.out.splitlines()]
+    failed = {line.split()[1]: said[n + 1] for n, line in enumerate(said) if line.startswith("FAIL")}
+    assert {check: cure.split(",")[0] for check, cure in failed.items()} == {
+        "fingerprint": "-> restore what differs",
+        "clock": "-> set the machine's clock (a time service keeps it right)",
+        "budget": "-> raise the limit or add the price in the configuration",
+        "canary": "-> check the key that the arm's credential names",
+    }
+    assert {"lease", "panel", "store"} <= {line.split()[1] for line in said if line.startswith("ok")}
+
+    panel = (project / "panel.jsonl").read_text()
+    (project / "panel.jsonl").write_text(panel.replace("contract", "contrast", 1))
+    panel_changed = say(canaryd, "doctor")
+    assert (panel_changed.code, "FAIL  panel " in panel_changed.out) == (69, True), panel_changed.out
+    (project / "canaryd.db").unlink()
+    store_gone = say(canaryd, "doctor")
+    assert (store_gone.code, "create it with `canaryd db upgrade`" in store_gone.err) == (66, True)
+
+
+def test_another_seed_than_the_registered_one_is_refused(canaryd: Any, project: Path) -> None:
+    edit(project, "[[series.arm]]", "seed = 2\n[[series.arm]]")
+    refused = say(canaryd, "run")
+    assert refused.code == 69
+    assert "was registered with seed = 1, and the configuration says 2; restore it" in refused.err
+    reasons = [run["reason"] for run in say(canaryd, "status", "--json").json["series"][0]["last_runs"]]
+    assert [reason.split(":")[0] for reason in reasons] == ["registration_mismatch"] * 2
+
+
+def test_until_something_was_measured_only_the_registered_model_is_asked(canaryd: Any, project: Path) -> None:
+    edit(project, 'model = "large"', 'model = "large"\noptions = { faults = { auth = 1.0 } }')
+    assert "tracked: config_error canary_failed: auth" in say(canaryd, "run").out
+    edit(project, 'model = "large"\noptions = { faults = { auth = 1.0 } }', 'model = "larger"')
+    refused = say(canaryd, "run")
+    assert refused.code == 69
+    assert "arm 'tracked' was registered as simulated large, and 'main' would ask simulated larger" in refused.err
+
+
+def test_under_a_demo_clock_a_later_slot_can_be_named(canaryd: Any, project: Path) -> None:
+    assert say(canaryd, "run").code == 0
+    later = (today() + timedelta(days=2)).isoformat()
+    real = say(canaryd, "run", "--slot", later)
+    assert (real.code, "only today's slot" in real.err) == (64, True)
+    (project / "clock.txt").write_text(f"{today()}T23:00:00+00:00\n")
+    edit(project, "[schedule]", '[demo]\nclock = "clock.txt"\n[schedule]')
+    assert say(canaryd, "run", "--slot", later).code == 0
+    assert (project / "clock.txt").read_text() == f"{later}T03:10:00+00:00\n"
+    runs = say(canaryd, "status", "--json").json["series"][0]["last_runs"]
+    assert {(run["slot_date"], run["outcome"]) for run in runs} == {(later, "completed")}
+    assert say(canaryd, "run", "--slot", today().isoformat()).code == 64
+
+
 def test_a_budget_refuses_before_the_first_call(canaryd: Any, project: Path) -> None:
     edit(project, "[[series.arm]]", "budget = { calls_per_day = 10 }\n[[series.arm]]")
     refused = say(canaryd, "run")
@@ -107,6 +176,21 @@ def test_an_arm_that_cannot_be_asked_leaves_its_reason(canaryd: Any, project: Pa
     assert (refused.code, "options.seed" in refused.err) == (78, True)
     status = say(canaryd, "status", "--json").json["series"][0]
     assert [run["reason"].split(":")[0] for run in status["last_runs"]] == ["configuration", "configuration"]
+
+
+def test_a_key_that_is_nowhere_and_a_series_that_is_held_have_their_own_codes(canaryd: Any, project: Path) -> None:
+    with open_store(f"sqlite:///{project / 'canaryd.db'}") as store, held(store, "main", clock=SystemClock()):
+        refused = say(canaryd, "run")
+        assert (refused.code, f"is held by process {os.getpid()}" in refused.err) == (75, True), refused.err
+        assert f"lease        held by process {os.getpid()}" in say(canaryd, "doctor").out
+    edit(
+        project, 'provider = "simulated"\nmodel = "small"', 'provider = "openai"\nmodel = "small"\ncredential = "mine"'
+    )
+    refused = say(canaryd, "run", "--series", "main")
+    assert refused.code == 69, "before the first run only the registered provider may be asked"
+    edit(project, 'provider = "openai"\nmodel = "small"', 'provider = "simulated"\nmodel = "small"')
+    refused = say(canaryd, "run")
+    assert (refused.code, "there is no key 'mine'" in refused.err) == (77, True), refused.err
 
 
 def test_deviations_are_kept_with_their_reason(canaryd: Any, project: Path) -> None:

@@ -173,7 +173,7 @@ BOTH_COMPLETED = [("control", "completed"), ("tracked", "completed")]
 
 def test_a_day_is_measured_at_its_time_once_and_a_restart_changes_nothing(canaryd: Any, project: Project) -> None:
     with project.daemon():
-        assert "idle, next run 2027-01-02 03:10Z" in project.log()
+        wait_for(lambda: "idle, next run 2027-01-02 03:10Z" in project.log(), "the first tick")
         assert "no report of main here yet" in (project.page("/series/main") or "")
         project.set_clock(f"{DAY_1}T03:12:00+00:00")
         wait_for(lambda: project.outcomes(DAY_1) == BOTH_COMPLETED, "the day")

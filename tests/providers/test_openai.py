@@ -112,6 +112,17 @@ def test_an_arm_without_a_key_is_refused(make_arm):
         build_provider(make_arm("openai"), Surroundings(env={}))
 
 
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_a_server_that_asks_for_no_key_gets_none(make_arm, wire_of, loopback, ask, outcome, api):
+    wire = wire_of(f"openai_{api}")
+    wire.play(wire.described["CASES"]["good"])
+    arm = make_arm("openai", base_url=f"{loopback.url}/v1", options={"api": api, "auth": "none"})
+    assert outcome(build_provider(arm, Surroundings(env={})), ask).text == "<answer>42</answer>"
+    assert "authorization" not in {name.lower() for name in loopback.received[0].headers}
+    with pytest.raises(ConfigError, match=r"options\.auth is 'none', but the arm has the credential"):
+        build_provider(arm, Surroundings(env={}, secret=Secret(KEY, source="planted")))
+
+
 @pytest.mark.parametrize(
     ("body", "kind"),
     [

@@ -88,6 +88,12 @@ def test_attempts_are_bounded_and_lie_apart() -> None:
     assert refused.reason == "3 attempts did not complete it; the last: because"
 
 
+def test_refusals_lie_apart_and_use_no_attempt_up() -> None:
+    refused = [one for n in range(1, 6) for one in day_of(1, "refused", ended=at(1, 3), attempt=n)]
+    assert decide(refused, at(1, 3, 14)) == [Wait(at(1, 3, 15))]
+    assert decide(refused, at(1, 3, 15)) == [Start(slot(1), timedelta(minutes=45))]
+
+
 def test_runs_that_were_cut_off_use_no_attempt_up() -> None:
     cut = [one for n in range(1, 6) for one in day_of(1, "abandoned", attempt=n)]
     assert decide(cut, at(1, 3)) == [Start(slot(1), timedelta(minutes=30))]

@@ -89,6 +89,11 @@ class RealProviders:
         stub.chmod(0o755)
         self.set_clock(0)
 
+    @property
+    def url(self) -> str:
+        """The address of the store."""
+        return f"sqlite:///{self.folder / 'canaryd.db'}"
+
     def wire(self, series: str) -> dict[str, Any]:
         """Return what describes the wire of a series."""
         described: dict[str, Any] = SPOKEN["WIRES"][SERIES[series]]
@@ -114,12 +119,11 @@ class RealProviders:
         (self.folder / "config.toml").write_text(text)
         from canaryd.config import parse
 
-        url = f"sqlite:///{self.folder / 'canaryd.db'}"
-        upgrade(url)
+        upgrade(self.url)
         panel = load(str(self.folder / "panel.jsonl"), graders=graders)
         registration = (self.folder / "prereg.toml").read_bytes()
         content, system = ((self.folder / name).read_bytes() for name in ("panel.jsonl", "panel.system.txt"))
-        with open_store(url) as store:
+        with open_store(self.url) as store:
             for series in parse(text, path=self.folder / "config.toml").series:
                 plan = Plan(
                     series=series.name,

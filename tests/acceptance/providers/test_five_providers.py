@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sqlite3
+import subprocess
+import sys
+import time
 from collections import defaultdict
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from canaryd.config import parse
 from canaryd.daily import decide_due
@@ -22,8 +29,9 @@ ITEMS = {
         "target": str(2 * n),
         "grader": {"type": "exact"},
     }
-    for n in range(40)
+    for n in range(20)
 }
+PATIENCE_S = 120.0
 SERIES = ("openai", "anthropic", "bedrock", "claude", "http")
 #: Where a reply always names its model, so that an arm may insist on one.
 NAMED = {"openai", "anthropic", "http"}
@@ -82,34 +90,14 @@ def reporting(body: bytes, *, model: str) -> bytes:
 
 
 def test_every_misbehaviour_ends_as_its_kind_and_none_as_a_score(
-    canaryd: Any, real_providers: Any, kinds: Mapping[str, str | None]
+    real_providers: Any, kinds: Mapping[str, str | None], port: int
 ) -> None:
     script = Script(kinds)
-    project = script.project = real_providers(script, items=ITEMS)
-    (project.folder / "key").write_text("planted-key")
-    (project.folder / "aws").write_text("AKIAPLANTED000000000:planted-secret")
-    arms = {}
-    for series in SERIES:
-        changes = {"expect_resolved": "m-1-0513"} if series in NAMED else {}
-        arms[series] = [
-            project.arm(series, role, credential="aws" if series == "bedrock" else "key", **changes)
-            for role in ("tracked", "control")
-        ]
-    for arm in arms["http"]:
-        arm["options"] = {**arm["options"], "config_path": "settings"}
-    project.write(
-        arms,
-        head='[credentials]\nkey_file = "key"\naws_file = "aws"\n'
-        "[retry]\ncalls = 2\nfirst_wait_s = 0.0\ntotal_wait_s = 0.0",
-    )
-    for script.day in (1, 2, 3):
-        project.set_clock(script.day)
-        with ThreadPoolExecutor(len(SERIES)) as pool:
-            run = lambda series: canaryd("--config", "project/config.toml", "run", "--series", series)  # noqa: E731
-            ended = dict(zip(SERIES, pool.map(run, SERIES), strict=True))
-        assert {series: one.code for series, one in ended.items()} == dict.fromkeys(
-            SERIES, 69 if script.day == 3 else 0
-        ), [one.err for one in ended.values()]
+    project = script.project = begun(real_providers, script)
+    with daemon(project.folder, port) as all_idle_until:
+        for script.day, next_run in ((1, "2027-01-02 03:10"), (2, "2027-01-03 03:10"), (3, "2027-01-03 03:25")):
+            project.set_clock(script.day)
+            all_idle_until(next_run)
 
     project.set_clock(5, 0, 5)  # nobody ran day 4, the second one of the window
     config = parse((project.folder / "config.toml").read_text(), path=project.folder / "config.toml")
@@ -127,12 +115,60 @@ def test_every_misbehaviour_ends_as_its_kind_and_none_as_a_score(
         (verdict,) = decide_due(config, series)
         failed = sum(script.expected(series, case) in HARNESS_FAILURES for case in script.met[series, 3].values())
         assert (verdict.kind, "error_rate" in verdict.reasons) == ("not_evaluable", True)
+        # The baseline holds the outcome failures of day 2, which are no errors.
         assert error_rates(verdict.clauses["window"]) == {
             "baseline_error_rate": (True, 0.0),
-            "error_rate": (False, failed / len(ITEMS)),
+            "error_rate": (False, pytest.approx(failed / len(ITEMS))),
         }
         of_control = error_rates(verdict.clauses["controls"]["control"]["window"])
         assert of_control == {"baseline_error_rate": (True, 0.0), "error_rate": (True, 0.0)}
+
+
+def begun(real_providers: Any, script: Script) -> Any:
+    """Return a registered project of five series, each with a control."""
+    project = real_providers(script, items=ITEMS, timeout_s=4.0)
+    (project.folder / "key").write_text("planted-key")
+    (project.folder / "aws").write_text("AKIAPLANTED000000000:planted-secret")
+    arms = {}
+    for series in SERIES:
+        changes = {"expect_resolved": "m-1-0513"} if series in NAMED else {}
+        arms[series] = [
+            project.arm(series, role, credential="aws" if series == "bedrock" else "key", **changes)
+            for role in ("tracked", "control")
+        ]
+    for arm in arms["http"]:
+        arm["options"] = {**arm["options"], "config_path": "settings"}
+    project.write(
+        arms,
+        head='[credentials]\nkey_file = "key"\naws_file = "aws"\n'
+        "[retry]\ncalls = 2\nfirst_wait_s = 0.0\ntotal_wait_s = 0.0",
+    )
+    return project
+
+
+@contextmanager
+def daemon(folder: Path, port: int) -> Iterator[Callable[[str], None]]:
+    """Keep the one resident process of a project; yields a function that waits until nothing is to do before a time."""
+    command = [sys.executable, "-m", "canaryd", "--config", str(folder / "config.toml"), "daemon"]
+    # The folder of the report pages cannot be made: they have tests of their own, and drawing them takes longest.
+    (folder / "no-folder").touch()
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "CACHE_DIRECTORY": str(folder / "no-folder")}
+    with (folder / "daemon.log").open("wb") as log:
+        listen = ["--web.listen-address", f"127.0.0.1:{port}"]
+        process = subprocess.Popen([*command, *listen], cwd=folder, env=environment, stderr=log)
+
+    def all_idle_until(next_run: str) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while (said := (folder / "daemon.log").read_text()).count(f"idle, next run {next_run}") < len(SERIES):
+            assert process.poll() is None, said
+            assert time.monotonic() < deadline, f"not idle until {next_run} within {PATIENCE_S:.0f} s: {said}"
+            time.sleep(0.1)
+
+    try:
+        yield all_idle_until
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == 0, (folder / "daemon.log").read_text()
 
 
 def error_rates(state: Mapping[str, Any]) -> dict[str, tuple[bool, float]]:

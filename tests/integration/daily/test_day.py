@@ -235,6 +235,7 @@ def test_a_grader_that_fails_is_no_score(make_world: Any, monkeypatch: pytest.Mo
         (lambda ask, n: Reply("", "stop"), "zero_outputs"),
         (bad, "zero_pass_all"),
         (down("config_mismatch"), "config_mismatch"),
+        (down("sandbox_error"), "harness_error"),
     ],
 )
 def test_a_slot_that_measured_nearly_nothing_is_left_out(make_world: Any, answer: Any, reason: str) -> None:
@@ -324,9 +325,13 @@ def test_a_reply_that_was_stored_before_is_a_replay(make_world: Any) -> None:
 
 def test_another_model_than_expected_is_a_failure(make_world: Any) -> None:
     world = make_world(roles=("tracked",), expect_resolved="m-1")
-    names = {"i0": "m-1", "i1": "m-2", "i2": None}
+    names = {"i0": "m-1", "i1": "m-2", "i2": None, "i3": "m-2", "i4": None}
+    stops = {"i3": "refusal", "i4": "refusal"}
     world.answers["tracked"] = lambda ask, n: Reply(
-        good(ask).text, "stop", resolved_model=names.get(ask.item_id, "m-1"), standing="reported"
+        good(ask).text,
+        stops.get(ask.item_id, "stop"),
+        resolved_model=names.get(ask.item_id, "m-1"),
+        standing="reported",
     )
     world.measure(1)
     with world.store.read() as connection:
@@ -335,4 +340,6 @@ def test_another_model_than_expected_is_a_failure(make_world: Any) -> None:
     assert failed == {
         "i1": Failure("served_other", "asked for m-1, m-2 answered"),
         "i2": Failure("served_other", "asked for m-1, nobody answered"),
+        "i3": Failure("served_other", "asked for m-1, m-2 answered"),
+        "i4": Failure("refusal", "the reply ended with refusal"),
     }

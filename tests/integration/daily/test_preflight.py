@@ -60,6 +60,21 @@ def test_an_arm_that_does_not_answer_is_closed_and_the_other_runs(
     assert world.outcomes(1) == [("control", 1, "completed", ""), ("tracked", 1, outcome, reason)]
     assert {ask.item_id for ask in world.asked if ask.arm == "tracked"} == {"pre-flight"}
     assert sample_count(world) == 6
+    (closed, _) = result.runs
+    with world.store.read() as connection:
+        (note,) = connection.execute(select(schema.validity))
+    assert (note.run_id, note.reason, note.detail) == (closed.run_id, *reason.split(": ", 1))
+
+
+def test_a_slot_whose_first_attempt_did_not_answer_is_still_judged(make_world: Any) -> None:
+    world = make_world(roles=("tracked",))
+    world.answers["tracked"] = lambda ask, n: ProviderError("overloaded", "busy")
+    world.measure(1, canary=True)
+    world.answers["tracked"] = lambda ask, n: Reply("<answer>-1</answer>", "stop")
+    world.measure(1, hour=5)
+    with world.store.read() as connection:
+        notes = connection.execute(select(schema.validity.c.reason)).scalars().all()
+    assert notes == ["canary_failed", "zero_pass_all"]
 
 
 def test_a_wrong_answer_to_the_trivial_task_is_an_event_and_stops_nothing(make_world: Any) -> None:

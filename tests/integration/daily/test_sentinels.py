@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import csv
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from canaryd import status
 from canaryd.analysis import Evidence, load_subject
+from canaryd.compare.rows import Row
+from canaryd.compare.side import build_side
 from canaryd.config import Budget
 from canaryd.errors import MeasurementRefused, UsageError
+from canaryd.metrics.queries import slot_figures
 from canaryd.providers.base import ProviderError
-from canaryd.records import Ask, Reply
+from canaryd.records import Ask, GraderSpec, Reply
+from canaryd.report.accounting import read_accounts
+from canaryd.report.where import read_where
 from canaryd.runner.burst import take_burst
+from canaryd.runner.grading import needs_sandbox
 from canaryd.status.build import series_status
 from canaryd.status.load import series_records
 from canaryd.store import harness, read, samples, sentinels
+from canaryd.store.flat import export_csv
 from canaryd.store.rows import Span
 
 
@@ -186,6 +195,44 @@ def test_sentinels_and_their_failures_change_no_number(pair: Any) -> None:
         assert figure(watched) == figure(bare), row
     assert watched["sentinels_excluded"] == 2
     assert "sentinels_excluded" not in bare, "silent at zero"
+
+
+def test_families_and_the_scores_of_a_run_do_not_see_them(pair: Any) -> None:
+    found = []
+    for world in pair:
+        with world.store.read() as connection:
+            where = read_where(connection, world.name, verdicts=read.verdicts(connection, world.name))
+            figures = slot_figures(connection, world.name, arm="tracked", slot_date=world.at(8))
+        found.append((where.families, where.targets, figures.scored, figures.score_total, figures.token_means))
+    assert found[0] == found[1]
+    assert found[0][2:4] == (12, 11.0)
+
+
+def test_the_comparison_of_two_exports_and_its_mcnemar_do_not_see_them(pair: Any) -> None:
+    tables = []
+    for world in pair:
+        with world.store.read() as connection:
+            header, *lines = csv.reader(export_csv(connection, world.name, with_texts=False))
+        rows = [Row(str(n), dict(zip(header, cells, strict=True))) for n, cells in enumerate(lines)]
+        tables.append([row for row in rows if row.values["arm"] == "tracked"])
+    watched, bare = (build_side(rows, names={}) for rows in tables)
+    assert len(tables[0]) - len(tables[1]) == watched.sentinels == 64, "the export holds them"
+    assert (watched.answers, bare.sentinels) == (bare.answers, 0)
+
+
+def test_the_report_accounts_for_them(pair: Any) -> None:
+    accounts = []
+    for world in pair:
+        with world.store.read() as connection:
+            accounts.append(read_accounts(connection, read.series(connection, world.name))[0])
+    watched, bare = accounts
+    assert (watched.owed - bare.owed, watched.scored - bare.scored, watched.failures) == (64, 48, {"timeout": 16})
+
+
+def test_one_that_runs_a_program_makes_the_sandbox_part_of_the_preflight(make_world: Any) -> None:
+    (watching,) = make_world(items=0, sentinels=1).panel.items
+    assert not needs_sandbox([watching])
+    assert needs_sandbox([replace(watching, grader=GraderSpec("code", {"entry": "double"}))])
 
 
 @pytest.mark.parametrize("stream", ["score", "tokens", "difference"])

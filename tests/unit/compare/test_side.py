@@ -23,6 +23,19 @@ def test_every_column():
     assert (read.clusters, read.families, read.targets) == ({"a": "t", "b": "t"}, {"a": "f"}, {"a": "3", "b": "x"})
 
 
+def test_sentinels_and_invalid_rows_are_left_out_and_counted():
+    measured = {"id": "a", "score": 1, "sentinel": "0", "invalid_reason": ""}
+    read = side(
+        measured,
+        {**measured, "id": "s", "sentinel": "1"},
+        {**measured, "id": "t", "sentinel": True, "invalid_reason": "operator"},
+        {**measured, "id": "b", "invalid_reason": "operator"},
+    )
+    assert (read.items, read.sentinels, read.invalid) == ({"a"}, 2, 1)
+    with pytest.raises(ConfigError, match="r:2: no row is left without sentinels and invalid rows"):
+        side({**measured, "sentinel": 1})
+
+
 def test_dates_are_utc_days():
     read = side(
         {"item": "a", "score": "", "date": "2027-03-01"},

@@ -27,6 +27,8 @@ def test_the_first_place_wins(tmp_path: Path) -> None:
 
 def test_the_environment_must_be_allowed() -> None:
     with pytest.raises(CredentialsError, match="there is no key 'openai'; give it as a systemd credential openai, as"):
+        find_secret("openai", Credentials(), env={})
+    with pytest.raises(CredentialsError, match=r"no key 'openai' \(\$OPENAI is not read without allow_env = true\)"):
         find_secret("openai", Credentials(), env={"OPENAI": f"{KEY}env"})
 
 

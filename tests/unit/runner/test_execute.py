@@ -1,7 +1,7 @@
 """Asking: order, retries, failures at the boundary, deadlines and the first ask of an arm."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -10,6 +10,8 @@ from canaryd.config import Retry
 from canaryd.errors import Locked
 from canaryd.providers.base import ProviderError
 from canaryd.records import Arm, Ask, Failure, Grade, Reply, Sample
+from canaryd.runner.calls import TOLD_TO_END, Drain, drain
+from canaryd.runner.clock import SystemClock
 from canaryd.runner.execute import Execution, Lane, Usage, execute
 from canaryd.runner.plan import plan_asks
 from canaryd.testing import FakeClock, ScriptedProvider, number_items
@@ -149,6 +151,52 @@ def test_no_request_starts_once_the_run_has_lasted_its_longest() -> None:
     asyncio.run(execute(asks, Execution({"t": lane}, graded, kept, bounded, clock)))
     assert [(sample.calls, isinstance(sample.result, Grade)) for _, sample in kept.rows] == [(2, True), (1, False)]
     assert lane.stopped == "the run lasted retry.longest_run_s"
+
+
+def test_where_no_request_may_start_any_more_the_rate_is_not_waited_for() -> None:
+    clock = FakeClock(datetime(2027, 3, 1, 23, 59, 30, tzinfo=UTC))
+    lane = Lane(Arm("t", "tracked", "scripted", "m", requests_per_minute=1.0), ScriptedProvider(lambda *_: RIGHT), 1)
+    kept = Kept()
+    asks = plan_asks(number_items(5), arms=["t"], series="s", slot_date=DAY, seed=1, system="")
+    asyncio.run(execute(asks, Execution({"t": lane}, graded, kept, Retry(), clock)))
+    assert (len(kept.rows), lane.stopped, clock.slept) == (1, "the UTC day ended", [])
+
+
+@pytest.fixture
+def told() -> Iterator[Drain]:
+    """The way in which this context is told to end."""
+    how = Drain()
+    token = drain.set(how)
+    yield how
+    drain.reset(token)
+
+
+def test_once_told_to_end_what_is_in_flight_lands_and_nothing_else_begins(told: Drain) -> None:
+    def answer(ask: Ask, times: int) -> Reply:
+        told.tell()
+        return RIGHT
+
+    kept, execution = day({"t": answer}, concurrency=2)
+    assert [sample.result for _, sample in kept.rows] == [Grade(1.0, True, True)]
+    assert (len(asked_by(execution, "t")), execution.lanes["t"].stopped) == (1, TOLD_TO_END)
+
+
+@pytest.mark.parametrize("arm", [{}, {"requests_per_minute": 0.5}], ids=["a retry", "the rate"])
+def test_once_told_to_end_no_wait_goes_on(told: Drain, arm: dict[str, float]) -> None:
+    class Waits(SystemClock):
+        async def sleep(self, seconds: float) -> None:
+            asyncio.get_running_loop().call_soon(told.tell)
+            await asyncio.sleep(3600)
+
+        def now(self) -> datetime:
+            return datetime(2027, 3, 1, 3, 10, tzinfo=UTC)
+
+    answer = RIGHT if arm else ProviderError("overloaded", "busy")
+    lane = Lane(Arm("t", "tracked", "scripted", "m", **arm), ScriptedProvider(lambda *_: answer), 1)  # type: ignore[arg-type]
+    kept = Kept()
+    asks = plan_asks(number_items(5), arms=["t"], series="s", slot_date=DAY, seed=1, system="")
+    asyncio.run(execute(asks, Execution({"t": lane}, graded, kept, Retry(first_wait_s=60), Waits())))
+    assert (len(kept.rows), lane.stopped, lane.usage.calls) == (1, TOLD_TO_END, 1)
 
 
 def test_a_store_that_refuses_stops_the_run_with_its_own_sentence() -> None:

@@ -9,7 +9,9 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 SPEAKING = sorted(
-    path for folder in ("status", "analysis", "report", "metrics") for path in (ROOT / "canaryd" / folder).rglob("*.py")
+    path
+    for folder in ("status", "analysis", "report", "metrics", "compare", "stats")
+    for path in (ROOT / "canaryd" / folder).rglob("*.py")
 )
 CAUSE = re.compile(
     r"\b(because|caused|causes|due to|owing to|thanks to|as a result|led to|leads to|explains|explained by|therefore)\b"
