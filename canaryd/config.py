@@ -111,7 +111,7 @@ class SeriesConfig:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The whole configuration; paths are absolute."""
+    """The whole configuration; paths are absolute. Without `retain_texts_days` texts stay for ever."""
 
     path: Path
     store_url: str
@@ -122,6 +122,7 @@ class Config:
     demo_clock: Path | None = None
     prices: tuple[Price, ...] = ()
     service: ServiceConfig = field(default_factory=ServiceConfig)
+    retain_texts_days: int | None = None
 
     def one_series(self, name: str | None) -> SeriesConfig:
         """Return the series of that name, or the only one.
@@ -151,6 +152,7 @@ def parse(text: str, *, path: Path) -> Config:
     folder = path.resolve().parent
     store = root.table("store")
     store_url = _store_url(store.take("url", str, default="sqlite:///canaryd.db"), store, folder=folder)
+    retain_texts_days = store.optional("retain_texts_days", int, check=_between(1, 36_500))
     store.done()
     series = tuple(_series(table, folder=folder) for table in root.tables("series"))
     if not series:
@@ -166,6 +168,7 @@ def parse(text: str, *, path: Path) -> Config:
     config = Config(
         path=path.resolve(),
         store_url=store_url,
+        retain_texts_days=retain_texts_days,
         schedule=_schedule(root.table("schedule")),
         retry=_retry(root.table("retry")),
         credentials=_credentials(root.table("credentials"), folder=folder),

@@ -82,7 +82,7 @@ def postgres_server() -> Iterator[str]:
         os.chown(directory, drop["user"], drop["group"])
     data = directory / "data"
     subprocess.run(
-        [binaries / "initdb", "-D", data, "-U", "canaryd", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"],
+        [binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"],
         check=True,
         capture_output=True,
         cwd=directory,
@@ -92,7 +92,7 @@ def postgres_server() -> Iterator[str]:
     control = [binaries / "pg_ctl", "-D", data, "-w", "-l", directory / "log"]
     subprocess.run([*control, "-o", options, "start"], check=True, capture_output=True, cwd=directory, **drop)
     try:
-        yield f"postgresql+psycopg://canaryd@/postgres?host={directory}"
+        yield f"postgresql+psycopg://postgres@/postgres?host={directory}"
     finally:
         subprocess.run([*control, "-m", "immediate", "stop"], check=True, capture_output=True, cwd=directory, **drop)
         shutil.rmtree(directory)

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 from sqlalchemy import delete, func, insert, select
 
 from canaryd.store import schema
 from canaryd.store import schema_texts as said
 from canaryd.store.engine import Store
+
+
+def expire_old_texts(store: Store, series: str, *, keep_days: int, today: date, now: datetime) -> int:
+    """Let the texts of a series go that are of slots more than `keep_days` days ago; return how many went.
+
+    Nothing is stored where there is none: the policy is applied every day.
+    """
+    start, block = schema.run_start.c, said.text_block.c
+    before = today - timedelta(days=keep_days)
+    old = select(start.run_id).where(start.series == series, start.slot_date < before)
+    with store.read() as connection:
+        is_owed = connection.execute(select(block.run_id).where(block.run_id.in_(old)).limit(1)).first() is not None
+    return expire_texts(store, series, before=before, now=now) if is_owed else 0
 
 
 def expire_texts(store: Store, series: str, *, before: date, now: datetime) -> int:

@@ -399,6 +399,18 @@ def test_old_texts_go_when_told_to_and_nothing_else(here: Callable[..., Any]) ->
     assert (verified.code, verified.out) == (0, at_home)
 
 
+def test_a_policy_lets_old_texts_go_after_a_days_run(here: Callable[..., Any], folder: Path) -> None:
+    url = 'url = "sqlite:///canaryd.db"'
+    config = CONFIG.replace(url, f"{url}\nretain_texts_days = 3")
+    (folder / "config.toml").write_text(config)
+    at_day(folder, 13, hour=3)
+    parsed = parse(config, path=folder / "config.toml")
+    measure_slot(parsed, parsed.series[0], slot_date=date(2027, 1, 13))
+    assert here("verify").code == 0
+    again = here("regrade")
+    assert (again.code, f"{9 * 24 * 2} " in again.out, "expired" in again.out) == (0, True, True), again.out
+
+
 def test_a_damaged_store_is_told(here: Callable[..., Any], folder: Path) -> None:
     forge(folder / "canaryd.db", "UPDATE run_end SET run_id = 4711 WHERE run_id = 3")
     damaged = here("db", "check")

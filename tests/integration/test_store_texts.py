@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,8 +13,9 @@ from canaryd.records import Failure, RunEnd
 from canaryd.store import replies, samples, texts
 from canaryd.store.engine import RowRefused, Store
 from canaryd.store.ledger import first_difference
+from canaryd.store.retention import expire_old_texts
 from canaryd.store.rows import Span
-from canaryd.store.schema_texts import reply_text, text_block
+from canaryd.store.schema_texts import reply_text, text_block, text_expiry
 from canaryd.store.write import append_samples, end_run
 
 SAID = {
@@ -107,6 +109,24 @@ def test_packing_twice_at_once_keeps_each_text_once(store: Store, study: Any, mo
     with store.read() as connection:
         assert rows(connection) == (0, 4)
     assert said(store, study) == SAID
+
+
+def test_old_texts_expire_by_the_policy_and_new_ones_stay(store: Store, study: Any) -> None:
+    lease = study.register(store)
+    for day in range(1, 6):
+        (run,) = study.claim(store, lease, study.start(day))
+        append_samples(store, [study.sample(run, "a", 1.0)], run_id=run.run_id, lease=lease)
+        end_run(store, RunEnd(study.now, "completed"), run_id=run.run_id, lease=lease)
+    today = study.day_1 + timedelta(days=4)
+    for keep_days, gone in ((30, 0), (4, 0), (2, 2), (2, 0)):
+        assert expire_old_texts(store, "s", keep_days=keep_days, today=today, now=study.now) == gone
+    with store.read() as connection:
+        assert rows(connection) == (0, 3)
+        assert connection.scalar(select(func.count()).select_from(text_expiry)) == 1
+        assert first_difference(connection, "s") is None
+        found = samples.samples(connection, Span("s", "old", study.day_1, today))
+    assert [each.text for each in found] == [None, None, "x", "x", "x"]
+    assert None not in [each.text_digest for each in found]
 
 
 def test_a_block_never_changes_and_never_goes_before_its_texts_expire(store: Store, study: Any) -> None:

@@ -47,6 +47,8 @@ def test_the_example_is_valid_and_says_every_key() -> None:
 
 
 BAD = [
+    ("url = \"sqlite:///data/c.db\"", "url = \"sqlite:///data/c.db\"\nretain_texts_days = 0",
+     "config.toml:3: store.retain_texts_days is 0, but must be between 1 and 36500"),
     ("provider = \"openai\"\nmodel = \"m2\"", "provder = \"openai\"\nmodel = \"m2\"",
      "config.toml: series[0].arm[1].provider is required; add it as a text (\"...\")"),
     ("timeout_s = 5", "timeout = 5",
