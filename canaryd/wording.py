@@ -1,4 +1,4 @@
-"""How counts are said."""
+"""How counts and scores are said."""
 
 from __future__ import annotations
 
@@ -13,3 +13,23 @@ def counted(count: int, noun: str) -> str:
         return f"1 {noun}"
     plural = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeiou" else f"{noun}s"
     return f"{count} {plural}"
+
+
+def points(value: float | None, *, signed: bool = True) -> str:
+    """Return a fraction in points of score.
+
+    >>> points(-0.0415), points(0.0415, signed=False), points(None)
+    ('-4.2 points', '4.2 points', 'unknown')
+    """
+    if value is None:
+        return "unknown"
+    return f"{100 * value:{'+z' if signed else ''}.1f} points"
+
+
+def interval(lower: float | None, upper: float | None) -> str:
+    """Return an interval of fractions in points of score, nothing where there is none.
+
+    >>> interval(-0.06, -0.0004), interval(None, None)
+    ('[-6.0, +0.0]', '')
+    """
+    return "" if lower is None or upper is None else f"[{100 * lower:+z.1f}, {100 * upper:+z.1f}]"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from canaryd.records import JsonValue
 
@@ -15,8 +15,7 @@ PATIENCE_S = 2.0
 _MOST_BYTES = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class LiveSeries:
+class LiveSeries(NamedTuple):
     """One series in the daemon: a line for a person, the samples of the slot being measured, when it runs next."""
 
     state: str
@@ -26,8 +25,7 @@ class LiveSeries:
     next_run: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class Live:
+class Live(NamedTuple):
     """The answer of the daemon at an address; without one, `unknown` says why and the rest is empty."""
 
     address: str
@@ -35,7 +33,7 @@ class Live:
     version: str | None = None
     pid: int | None = None
     running_since: datetime | None = None
-    series: Mapping[str, LiveSeries] = field(default_factory=dict)
+    series: Mapping[str, LiveSeries] = MappingProxyType({})
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return it as JSON, without the series, which stand with theirs."""

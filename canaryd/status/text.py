@@ -18,6 +18,7 @@ from canaryd.status.model import (
     WithInvalid,
 )
 from canaryd.status.remedies import REMEDIES
+from canaryd.wording import interval, points
 
 _MARKS = {"ok": "●", "warming_up": "○", "not_evaluable": "!"}
 _DIRECTIONS = {"down": "regression", "up": "improvement"}
@@ -67,7 +68,7 @@ def _with_invalid(one: WithInvalid) -> str:
         return f"  {one.series}: window {one.window} rests on no invalid sample, nothing would be otherwise"
     counted = ", ".join(f"{count} {reason}" for reason, count in one.invalid.items())
     verdict = " ".join(filter(None, (one.verdict, one.direction, f"({', '.join(one.reasons)})" if one.reasons else "")))
-    delta = f"delta {points(one.delta)} {_interval(one.ci_lower, one.ci_upper)}".rstrip()
+    delta = f"delta {points(one.delta)} {interval(one.ci_lower, one.ci_upper)}".rstrip()
     return f"  {one.series}: window {one.window} would be {verdict}, {delta}; invalid samples: {counted}"
 
 
@@ -142,17 +143,6 @@ def _headroom(window: WindowFigures) -> str:
     return "".join(said[arm.headroom].format(arm=arm.arm) for arm in window.arms if arm.headroom in said)
 
 
-def points(value: float | None, *, signed: bool = True) -> str:
-    """Return a fraction in points of score.
-
-    >>> points(-0.0415), points(0.0415, signed=False), points(None)
-    ('-4.2 points', '4.2 points', 'unknown')
-    """
-    if value is None:
-        return "unknown"
-    return f"{100 * value:{'+z' if signed else ''}.1f} points"
-
-
 def _series(series: SeriesStatus, now: datetime) -> Iterator[str]:
     mark = "!" if series.stale else _MARKS.get(series.state, "×")
     yield f"{mark} {series.name:<10} {series.state.upper()} since {series.since.date()}   {series.phase}"
@@ -217,14 +207,14 @@ def _window(window: WindowFigures, min_effect: float) -> Iterator[str]:
             standing = ", ".join(word.replace("_", " ") for word in arm.resolved_standing)
             yield f"{_INDENT}  resolved {', '.join(arm.resolved_models)} ({standing})"
         if arm.wrong_delta is not None:
-            interval = _interval(arm.wrong_ci_lower, arm.wrong_ci_upper)
-            yield f"{_INDENT}  outcome failures counted as wrong: delta {points(arm.wrong_delta)} {interval}".rstrip()
+            wrong = interval(arm.wrong_ci_lower, arm.wrong_ci_upper)
+            yield f"{_INDENT}  outcome failures counted as wrong: delta {points(arm.wrong_delta)} {wrong}".rstrip()
     if window.sentinels_excluded:
         yield f"{_INDENT}sentinels excluded from these figures: {window.sentinels_excluded}"
     for one in window.across_epochs:
         yield (
             f"{_INDENT}{one.arm} against the baseline of epoch {one.epoch} ({one.first} to {one.last}): "
-            f"{points(one.delta)} {_interval(one.ci_lower, one.ci_upper)}, described only"
+            f"{points(one.delta)} {interval(one.ci_lower, one.ci_upper)}, described only"
         )
     for event in window.coincides_with:
         yield f"{_INDENT}coincides with: {event.date}, {event.text}"
@@ -235,21 +225,17 @@ def _window(window: WindowFigures, min_effect: float) -> Iterator[str]:
 def _arm(arm: ArmFigures, panel_items: int) -> str:
     note = "" if arm.status == "ok" else f"   [{arm.status}]"
     head = (arm.arm if arm.arm == arm.role else f"{arm.arm} ({arm.role})").ljust(20)
-    delta = f"delta {points(arm.delta)} {_interval(arm.ci_lower, arm.ci_upper)}".ljust(40)
+    delta = f"delta {points(arm.delta)} {interval(arm.ci_lower, arm.ci_upper)}".ljust(40)
     headroom = f"   headroom {arm.headroom}" if arm.headroom not in (None, "ok") else ""
     outcomes = "   OUTCOME RATE MOVED" if arm.outcome_rate_state == "moved" else ""
     return f"{head} {delta} items {arm.pairs}/{panel_items}   {_tokens(arm)}{outcomes}{headroom}{note}"
-
-
-def _interval(lower: float | None, upper: float | None) -> str:
-    return "" if lower is None or upper is None else f"[{100 * lower:+z.1f}, {100 * upper:+z.1f}]"
 
 
 def _tokens(arm: ArmFigures) -> str:
     if arm.token_change is None:
         return "tokens unknown"
     moved = f" {arm.token_state.upper()}" if arm.token_state in ("increase", "decrease") else ""
-    return f"tokens {100 * arm.token_change:+z.0f} % {_interval(arm.token_ci_lower, arm.token_ci_upper)}{moved}"
+    return f"tokens {100 * arm.token_change:+z.0f} % {interval(arm.token_ci_lower, arm.token_ci_upper)}{moved}"
 
 
 def _stream(stream: StreamStatus) -> str:

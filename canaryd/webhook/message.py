@@ -8,6 +8,7 @@ from typing import Any
 
 from canaryd.records import Alarm, AlarmState, JsonValue, Verdict
 from canaryd.service_config import Webhook
+from canaryd.wording import interval, points
 
 SCHEMA_VERSION = 1
 _RUNBOOKS: Mapping[AlarmState, str] = {
@@ -87,16 +88,11 @@ def _window(verdict: Verdict, min_effect: float) -> dict[str, JsonValue]:
 
 
 def _figures(window: Mapping[str, Any]) -> str:
-    interval = ""
-    if window["ci_lower"] is not None:
-        interval = f" [{100 * window['ci_lower']:+.1f}, {100 * window['ci_upper']:+.1f}]"
+    around = interval(window["ci_lower"], window["ci_upper"])
     reasons = f", not evaluable: {', '.join(window['reasons'])}" if window["reasons"] else ""
     return (
-        f"window {window['index']} ({window['first']} to {window['last']}): delta {_points(window['delta'], '+')}"
-        f"{interval}, minimum effect {_points(window['min_effect'])}, MDE {_points(window['mde'])}, "
+        f"window {window['index']} ({window['first']} to {window['last']}): delta "
+        f"{points(window['delta'])}{f' {around}' if around else ''}, minimum effect "
+        f"{points(window['min_effect'], signed=False)}, MDE {points(window['mde'], signed=False)}, "
         f"items {window['pairs']}/{window['panel_items']}{reasons}"
     )
-
-
-def _points(value: float | None, sign: str = "") -> str:
-    return "unknown" if value is None else f"{100 * value:{sign}.1f} points"

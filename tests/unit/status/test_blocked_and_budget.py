@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -56,7 +55,7 @@ def test_the_daemon_is_shown_or_said_to_be_unknown() -> None:
     first, *_, last = shown(series(), live)
     assert first == "● canaryd 0.4.0   running since 2027-03-28 21:08Z (pid 930)   store sqlite:///c.db   schema ok"
     assert last == "daemon: standby: held elsewhere   run: canaryd status on the host that holds the series"
-    working = replace(live, series={"haiku": replace(standby, state="running 41/300", blocked=None)})
+    working = live._replace(series={"haiku": standby._replace(state="running 41/300", blocked=None)})
     assert shown(series(), working)[-1] == "daemon: running 41/300"
     dead = shown(series(), Live("127.0.0.1:1", "nothing answers (Connection refused)"))
     assert "daemon unknown: nothing answers (Connection refused) at 127.0.0.1:1" in dead[0]
