@@ -25,12 +25,13 @@ from canaryd.runner.project import LEASE_POLICY, held
 from canaryd.runner.record import Recorder
 from canaryd.runner.reports import ask_again, reports_of
 from canaryd.runner.slot import Slot, slot_of
+from canaryd.runner.validity import CANARY_FAILED
 from canaryd.store import harness, judges, observed, read, samples, write
 from canaryd.store.engine import open_store
 from canaryd.store.epochs import Deviation, add_deviation
 from canaryd.store.lease import renew_lease
 from canaryd.store.retention import expire_old_texts
-from canaryd.store.rows import AlreadyClaimed
+from canaryd.store.rows import AlreadyClaimed, Invalid
 from canaryd.target_config import recorded
 
 
@@ -175,6 +176,9 @@ def close_unfit(day: Day, checked: Preflight, *, lanes: Mapping[str, Lane]) -> t
             runs = refuse_arm(books, refused)
             for run in runs if lane.usage.calls else ():
                 harness.keep_usage(books.store, _spending(lane), run_id=run.run_id, lease=books.lease)
+            for run in runs if problem.check == "canary" else ():
+                note = Invalid(CANARY_FAILED, problem.problem or "", books.clock.now(), run_id=run.run_id)
+                write.append_validity(books.store, note)
             closed += runs
     return tuple(closed)
 
