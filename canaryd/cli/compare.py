@@ -101,6 +101,9 @@ def compare(
         wanted = {**shared, **_pairs(only, option=f"--{title}-where")}
         sides.append(side.build_side(rows.select(rows.read_rows(path), wanted, path=path), names=_names(column)))
         names.append(" ".join([str(path), *(f"{key}={value}" for key, value in wanted.items())]))
+    for each in sides:
+        if each.warning:
+            click.echo(f"warning: {each.warning}", err=True)
     how: build.Unscored = "wrong" if unscored == "wrong" else "exclude"
     result = build.compare(sides[0], sides[1], unscored=how, params=_params(**numbers))
     if as_json:

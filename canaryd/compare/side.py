@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -11,6 +12,7 @@ from typing import Any, NoReturn
 
 from canaryd.compare.rows import Row, as_text
 from canaryd.errors import ConfigError, UsageError
+from canaryd.wording import counted
 
 #: What a comparison reads, and the names under which it is looked for; the first that a file has is taken.
 COLUMNS: Mapping[str, Sequence[str]] = MappingProxyType(
@@ -46,13 +48,15 @@ class Answer:
 class Side:
     """One side of a comparison: its answers, and by item the cluster, family and target that the file names.
 
-    `sentinels` and `invalid` count the rows that a file of canaryd's marks so: they enter no comparison.
+    `sentinels` and `invalid` count the rows that a file of canaryd's marks so: they enter no comparison. `warning` is a
+    sentence about items that have more rows than most, which may be copies; None where there are none.
     """
 
     answers: tuple[Answer, ...]
     dated: bool
     sentinels: int = 0
     invalid: int = 0
+    warning: str | None = None
     clusters: Mapping[str, str] = field(default_factory=dict)
     families: Mapping[str, str] = field(default_factory=dict)
     targets: Mapping[str, str] = field(default_factory=dict)
@@ -86,9 +90,28 @@ def build_side(rows: Sequence[Row], *, names: Mapping[str, str]) -> Side:
         dated=bool(columns.get("date")),
         sentinels=sentinels,
         invalid=len(measuring) - len(rows),
+        warning=None if "replicate" in columns else _uneven(rows, answers),
         clusters=reading.labels(rows, "cluster", required=True),
         families=reading.labels(rows, "family", required=False),
         targets=reading.labels(rows, "target", required=False),
+    )
+
+
+def _uneven(rows: Sequence[Row], answers: Sequence[Answer]) -> str | None:
+    """Return a warning where some items have more rows on a date than most items have."""
+    counts = Counter((answer.item_id, answer.day) for answer in answers)
+    usual = Counter(counts.values()).most_common(1)[0][0]
+    more = [key for key, count in counts.items() if count > usual]
+    if not more:
+        return None
+    item, day = more[0]
+    where = [
+        row.where for row, answer in zip(rows, answers, strict=True) if (answer.item_id, answer.day) == (item, day)
+    ]
+    others = f" ({counted(len(more), 'item')} of {len(counts)} alike)" if len(more) > 1 else ""
+    return (
+        f"{where[usual]}: item {item!r} comes {counts[item, day]} times, and most items come {usual}{others}; all "
+        "count as its samples, so drop copies or number them in a column replicate"
     )
 
 
@@ -101,8 +124,9 @@ def _columns_of(rows: Sequence[Row], *, names: Mapping[str, str]) -> dict[str, s
         if known is not None:
             found[column] = known
         elif column in names or column in _REQUIRED:
+            source = rows[0].where.rpartition(":")[0]
             raise UsageError(
-                f"{rows[0].where}: there is no column {' or '.join(wanted)} (there is {', '.join(present)}); "
+                f"{source}:1: there is no column {' or '.join(wanted)} (there is {', '.join(present)}); "
                 f"name yours with --column {column}=NAME"
             )
     return found

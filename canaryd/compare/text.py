@@ -14,7 +14,7 @@ _REASONS = {
     "single_item": "only one item has a score on both sides",
     "single_cluster": "all paired items belong to one cluster, whose spread cannot be known",
     "too_few_clusters": "the paired items come in too few clusters for an interval",
-    "too_few_items": "too few of the items pair, so the two files do not measure the same thing",
+    "too_few_items": "too few of the items have a score in both files",
 }
 _STATUSES = {
     "zero_variance": "every item moved alike, so the standard error is a floor and not an estimate",

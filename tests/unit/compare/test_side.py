@@ -83,8 +83,18 @@ def test_rows_that_contradict_each_other():
     assert len(side({"id": "a", "score": 1, "replicate": 0}, {"id": "a", "score": 0, "replicate": 1}).answers) == 2
 
 
+def test_items_that_come_more_often_than_most_are_said():
+    rows = [{"id": name, "score": 1} for name in "abcda"]
+    assert side(*rows[:4]).warning is None
+    assert side(*rows[:4], *rows[:4]).warning is None
+    assert str(side(*rows).warning).startswith("r:6: item 'a' comes 2 times, and most items come 1; all count")
+    assert side(*[{**row, "replicate": n} for n, row in enumerate(rows)]).warning is None
+
+
 def test_a_missing_column():
-    with pytest.raises(UsageError, match=r"no column score \(there is id, passed\); name yours with --column"):
+    with pytest.raises(
+        UsageError, match=r"r:1: there is no column score \(there is id, passed\); name yours with --column"
+    ):
         side({"id": "a", "passed": 1})
     with pytest.raises(UsageError, match="no column when"):
         side({"id": "a", "score": 1}, names={"date": "when"})
