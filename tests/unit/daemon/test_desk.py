@@ -14,14 +14,14 @@ import pytest
 from canaryd.config import parse
 from canaryd.daemon.desk import Desk, Loaded
 from canaryd.daemon.worker import Order
-from canaryd.records import RunEnd
+from canaryd.records import Alarm, RunEnd
 from canaryd.resources import resource
 from canaryd.store import read
 from canaryd.store.engine import Store, open_store
-from canaryd.store.lease import LeasePolicy, acquire_lease, current_lease
-from canaryd.store.process import is_alive, this_process
+from canaryd.store.lease import LeasePolicy, acquire_lease, current_lease, release_lease
+from canaryd.store.process import Holder, is_alive, this_process
 from canaryd.store.regrades import Regrade, append_regrade
-from canaryd.store.write import end_run, register_series
+from canaryd.store.write import append_alarm, end_run, register_series
 from canaryd.testing import FakeClock
 
 CONFIG = """
@@ -265,3 +265,20 @@ def test_a_daemon_that_ends_gives_the_series_back(room: Room) -> None:
     assert room.holder_pid() == os.getpid()
     room.desk.give_up(room.store, now=room.clock.now())
     assert room.holder_pid() == 0
+
+
+def test_the_holder_tells_the_webhook_also_while_it_measures_and_a_standby_does_not(room: Room) -> None:
+    hooked = CONFIG + '[webhook]\ncredential = "hook"\n'
+    room.loaded = Loaded(parse(hooked, path=room.loaded.config.path), hooked, "info")
+    lease = acquire_lease(room.store, "s", holder=Holder("elsewhere", "m", 1, 1), now=at(1, 1), policy=POLICY)
+    append_alarm(room.store, Alarm("s", "regression", at(1, 1), None), lease=lease)
+    assert room.tick(at(1, 1)).startswith("standby")
+    assert room.orders() == [], "whoever holds the series tells"
+    release_lease(room.store, lease, now=at(1, 1))
+    room.tick(at(1, 1))
+    room.tick(at(1, 1))
+    assert room.orders() == [("decide", "2030-01-01"), ("tell", "2030-01-01")]
+    room.tick(at(1, 1))
+    assert len(room.workers) == 2, "one child at a time, and the run is not waited for"
+    room.desk.give_up(room.store, now=at(1, 1))
+    assert room.workers[1].code == -9
