@@ -59,23 +59,28 @@ def check_command(config_file: str | None) -> None:
 
 
 @db.command("backup")
-@click.argument("out", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("out", type=click.Path(path_type=Path, dir_okay=False), required=False)
 @click.pass_obj
-def backup_command(config_file: str | None, out: Path) -> None:
+def backup_command(config_file: str | None, out: Path | None) -> None:
     """Write a checked copy of a SQLite store to OUT while others go on reading and writing.
 
     The copy is a store: to restore it, put it in the place of the store while nothing else runs. An older OUT is
-    replaced once the new copy is whole. Of a PostgreSQL store, use pg_dump --format=custom.
+    replaced once the new copy is whole. Without OUT, make one more copy in the folder of [backup] and delete those that
+    are too many, as the daemon does once a day; of a PostgreSQL store too, by pg_dump.
     """
+    from canaryd.daemon.copies import make_copy
     from canaryd.store.backup import back_up
     from canaryd.store.engine import open_store, parse_url
 
     config = load_config(config_file)
     url = parse_url(config.store_url)
-    if url.get_backend_name() != "sqlite":
-        raise UsageError("db backup copies SQLite stores; of a PostgreSQL store make a pg_dump --format=custom")
+    if out is not None and url.get_backend_name() != "sqlite":
+        raise UsageError("db backup OUT copies SQLite stores; of a PostgreSQL store make a pg_dump --format=custom")
     with open_store(config.store_url) as store:
-        back_up(Path(str(url.database)), out)
+        if out is None:
+            out = make_copy(config)
+        else:
+            back_up(Path(str(url.database)), out)
         click.echo(f"copied {store.name} to {out}")
 
 

@@ -77,7 +77,7 @@ def make_copy(config: Config) -> Path:
     """
     backup = config.service.backup
     if backup is None:
-        raise UsageError(f"{config.path}: there is no [backup]; add one with a folder")
+        raise UsageError(f"{config.path}: there is no [backup]; add one with a folder, or name the file of the copy")
     backup.folder.mkdir(parents=True, exist_ok=True)
     url, stem = parse_url(config.store_url), f"{_PREFIX}{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}"
     if url.get_backend_name() == "sqlite":

@@ -385,6 +385,12 @@ def test_a_copy_is_a_store(here: Callable[..., Any], canaryd: Any, folder: Path)
     assert here("db", "check").out == f"store sqlite:///{folder / 'canaryd.db'} is whole\n"
     itself = here("db", "backup", "project/canaryd.db")
     assert (itself.code, "is the store itself" in itself.err) == (64, True)
+    nowhere = here("db", "backup")
+    assert (nowhere.code, "there is no [backup]" in nowhere.err) == (64, True)
+    config = folder / "config.toml"
+    config.write_text(config.read_text() + '\n[backup]\nfolder = "copies"\n')
+    assert here("db", "backup").code == 0
+    assert len(list((folder / "copies").glob("canaryd-*.sqlite"))) == 1
 
 
 def test_old_texts_go_when_told_to_and_nothing_else(here: Callable[..., Any]) -> None:
