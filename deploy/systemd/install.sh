@@ -10,6 +10,7 @@ root=${DESTDIR:-}
 program=/opt/canaryd/bin/canaryd
 units=$root/usr/lib/systemd/system
 sysusers=$root/usr/lib/sysusers.d/canaryd.conf
+tmpfiles=$root/usr/lib/tmpfiles.d/canaryd.conf
 child=$root/usr/lib/canaryd/sandbox_child.py
 dropin=$root/etc/systemd/system/canaryd.service.d/credentials.conf
 config=$root/etc/canaryd/config.toml
@@ -27,7 +28,7 @@ systemd() {
 uninstall() {
     systemd systemctl disable --now canaryd.service canaryd-sandbox.socket 2>/dev/null || true
     rm -f "$units/canaryd.service" "$units/canaryd-sandbox.socket" "$units/canaryd-sandbox@.service"
-    rm -f "$sysusers" "$child" "$dropin"
+    rm -f "$sysusers" "$tmpfiles" "$child" "$dropin"
     rmdir "$(dirname "$child")" "$(dirname "$dropin")" 2>/dev/null || true
     systemd systemctl daemon-reload
     echo "removed the units; /etc/canaryd, /etc/credstore, /var/lib/canaryd and the user canaryd stay"
@@ -55,10 +56,11 @@ install_all() {
         [ "$(id -u)" = 0 ] || fail "must be run as root; try: sudo $0"
         [ -x "$program" ] || fail "$program is missing; install canaryd first: python3 -m venv /opt/canaryd && /opt/canaryd/bin/pip install canaryd"
     fi
-    install -d "$units" "$(dirname "$sysusers")" "$(dirname "$child")" "$(dirname "$dropin")" "$(dirname "$config")"
+    install -d "$units" "$(dirname "$sysusers")" "$(dirname "$tmpfiles")" "$(dirname "$child")" "$(dirname "$dropin")" "$(dirname "$config")"
     install -d -m 0700 "$credstore"
     install -m 0644 "$here/canaryd.service" "$here/canaryd-sandbox.socket" "$here/canaryd-sandbox@.service" "$units/"
     install -m 0644 "$here/canaryd.sysusers.conf" "$sysusers"
+    install -m 0644 "$here/canaryd.tmpfiles.conf" "$tmpfiles"
     install -m 0644 "$(sandbox_child)" "$child"
     credentials >"$dropin"
     if [ ! -e "$config" ]; then
@@ -68,10 +70,12 @@ install_all() {
             -e 's|"backups"|"/var/lib/canaryd/backups"|' -e 's|"export/|"/var/lib/canaryd/export/|' "$config"
     fi
     systemd systemd-sysusers canaryd.conf
+    systemd systemd-tmpfiles --create canaryd.conf
     systemd chgrp canaryd "$config"
     systemd systemctl daemon-reload
     echo "installed; next:"
     echo "  edit /etc/canaryd/config.toml, put keys as /etc/credstore/canaryd.NAME (0600) and run this script again"
+    echo "  sudo -u canaryd $program --config /etc/canaryd/config.toml db upgrade (and register)"
     echo "  systemctl enable --now canaryd-sandbox.socket canaryd.service"
 }
 

@@ -91,10 +91,23 @@ def test_installing_twice_is_installing_once(tmp_path: Path) -> None:
         "etc/systemd/system/canaryd.service.d/credentials.conf",
         "usr/lib/canaryd/sandbox_child.py",
         "usr/lib/sysusers.d/canaryd.conf",
+        "usr/lib/tmpfiles.d/canaryd.conf",
         *(f"usr/lib/systemd/system/{name}" for name in NAMES),
     }
     assert script(tmp_path).returncode == 0
     assert tree(tmp_path) == once
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may make users, if below a folder of the test")
+def test_the_user_and_the_folders_are_there_before_the_first_start(installed: Tool, tmp_path: Path) -> None:
+    assert script(tmp_path).returncode == 0
+    for tool, *options in (("systemd-sysusers",), ("systemd-tmpfiles", "--create")):
+        done = subprocess.run([installed(tool), *options, f"--root={tmp_path}", "canaryd.conf"], check=False)
+        assert done.returncode == 0, tool
+    (user,) = [line.split(":") for line in (tmp_path / "etc/passwd").read_text().splitlines() if "canaryd" in line]
+    store = (tmp_path / "var/lib/canaryd").stat()
+    assert (store.st_mode & 0o777, store.st_uid, store.st_gid) == (0o750, int(user[2]), int(user[3]))
+    assert (tmp_path / "etc/credstore").stat().st_mode & 0o777 == 0o700
 
 
 def test_the_installed_configuration_writes_where_the_unit_may(tmp_path: Path) -> None:
