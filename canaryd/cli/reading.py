@@ -33,7 +33,7 @@ from canaryd.status import as_text, ask_daemon, check_status, read_status, with_
 def status(
     config_file: str | None, as_json: bool, series_name: str | None, include_invalid: bool, every_s: float | None
 ) -> None:
-    """Say what is known of every series, from the store alone; it works while nothing else runs.
+    """Say what is known of every series, from the store; it works while nothing else runs.
 
     The daemon that listens at `listen` under [daemon] of the configuration is asked too, for 2 s: since when it runs,
     how far a run is, when the next one is. Without an answer that is said to be unknown.

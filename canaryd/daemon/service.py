@@ -30,7 +30,7 @@ from canaryd.metrics.values import Snapshot, with_blocked
 from canaryd.records import JsonValue
 from canaryd.runner.clock import Clock, clock_of
 from canaryd.schedule import policy_of
-from canaryd.store import read
+from canaryd.store import acknowledgements, read
 from canaryd.store.check import quick_problem
 from canaryd.store.engine import Store, open_store, parse_url, revision, shown
 from canaryd.store.schema import REVISIONS
@@ -50,6 +50,7 @@ class Service:
     def __init__(self, loaded: Loaded, *, metrics: ProcessMetrics, notifier: Notifier) -> None:
         self.metrics = metrics
         self._taken: Snapshot | None = None
+        self._acknowledged: int | None = None
         self._blocked: str | None = None
         self._loaded = loaded
         self._notifier = notifier
@@ -178,10 +179,12 @@ class Service:
         store, clock = self._store, self._clock
         with store.read() as connection:
             untrusted = why_untrusted(clock.now(), read.newest_sample_at(connection))
+            given = acknowledgements.newest(connection)
         for desk in self._desks.values():
             desk.tick(store, self._loaded, clock=clock, why_untrusted=untrusted)
         age_s = time.time() - self._taken.taken_s if self._taken else REFRESH_S
-        if age_s >= REFRESH_S or age_s < 0 or any(desk.changed for desk in self._desks.values()):
+        is_silenced_anew, self._acknowledged = given != self._acknowledged, given
+        if age_s >= REFRESH_S or age_s < 0 or is_silenced_anew or any(desk.changed for desk in self._desks.values()):
             self._refresh(store)
 
     def _copy_store(self) -> None:

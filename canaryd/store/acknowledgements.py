@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from canaryd.records import AlarmState
 from canaryd.store.engine import Store
@@ -52,3 +52,8 @@ def acknowledgements(connection: Connection, series: str) -> dict[AlarmState, Ac
     query = select(*(row[name] for name in Acknowledgement._fields)).where(row.series == series)
     found = map(Acknowledgement._make, connection.execute(query.order_by(row.acknowledgement_id)))
     return {each.state: each for each in found}
+
+
+def newest(connection: Connection) -> int | None:
+    """Return the id of the newest acknowledgement of any series, None where there is none."""
+    return connection.scalar(select(func.max(acknowledgement.c.acknowledgement_id)))

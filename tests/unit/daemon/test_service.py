@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from canaryd.daemon.service import Service, tick_s
 from canaryd.daemon.worker import Order
 from canaryd.metrics.collector import ProcessMetrics
 from canaryd.resources import resource
+from canaryd.store.acknowledgements import Acknowledgement, add_acknowledgement
 from canaryd.store.engine import open_store
 from canaryd.store.migrate import upgrade
 from canaryd.store.write import register_series
@@ -203,6 +205,20 @@ def test_what_only_the_process_knows(bench: Bench) -> None:
             "next_run": "2030-01-01T03:10:00+00:00",
         }
     }
+    bench.service.stop()
+
+
+def test_an_acknowledgement_is_seen_at_the_next_tick(bench: Bench, study: Any) -> None:
+    bench.service.open()
+    bench.service.tick()
+    metric = "alarm_acknowledged_until_timestamp_seconds"
+    assert bench.service.snapshot is not None
+    assert metric not in bench.service.snapshot.values
+    until = study.now + timedelta(days=2)
+    with open_store(f"sqlite:///{bench.folder / 'canaryd.db'}") as store:
+        add_acknowledgement(store, Acknowledgement("s", "regression", study.now, until, "known"))
+    bench.service.tick()
+    assert bench.service.snapshot.values[metric] == {("s", "regression"): until.timestamp()}
     bench.service.stop()
 
 
