@@ -56,4 +56,5 @@ def acknowledgements(connection: Connection, series: str) -> dict[AlarmState, Ac
 
 def newest(connection: Connection) -> int | None:
     """Return the id of the newest acknowledgement of any series, None where there is none."""
-    return connection.scalar(select(func.max(acknowledgement.c.acknowledgement_id)))
+    found: int | None = connection.scalar(select(func.max(acknowledgement.c.acknowledgement_id)))
+    return found
