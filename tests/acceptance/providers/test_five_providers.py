@@ -126,7 +126,7 @@ def test_every_misbehaviour_ends_as_its_kind_and_none_as_a_score(
 
 def begun(real_providers: Any, script: Script) -> Any:
     """Return a registered project of five series, each with a control."""
-    project = real_providers(script, items=ITEMS, timeout_s=4.0)
+    project = real_providers(script, items=ITEMS, timeout_s=5.0)
     (project.folder / "key").write_text("planted-key")
     (project.folder / "aws").write_text("AKIAPLANTED000000000:planted-secret")
     arms = {}
