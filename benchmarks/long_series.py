@@ -26,7 +26,7 @@ from canaryd.prereg import parse as parse_registration
 from canaryd.records import Alarm, Arm, EarlyWarningDay
 from canaryd.resources import resource
 from canaryd.stats.watch_params import Stream
-from canaryd.store import ledger, schema, texts, totals
+from canaryd.store import ledger, run_totals, schema, texts, totals
 from canaryd.store.engine import Store, open_store
 from canaryd.store.rows import PanelFiles, Plan
 from canaryd.store.write import register_series
@@ -122,6 +122,7 @@ def fill(path: Path, *, panel: Panel, days: range) -> None:
             for done in range(run_id - len(days) * len(ARMS) + 1, run_id + 1):
                 ledger.extend(writing, SERIES, kind="run", row_id=done)
             totals.keep_missing(writing)
+            run_totals.keep_missing(writing)
         _decide(store, days=days)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

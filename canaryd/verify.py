@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,7 +22,7 @@ from canaryd.panel import Panel
 from canaryd.records import EarlyWarningDay, Item, JsonValue, Verdict
 from canaryd.stats.early_warning import watch
 from canaryd.stats.watch_params import Stream
-from canaryd.store import harness, ledger, notes, read, totals
+from canaryd.store import harness, ledger, notes, read, run_totals, totals
 from canaryd.store.engine import RowRefused, open_store
 from canaryd.store.rows import PanelItem, Series
 from canaryd.store.transfer import import_jsonl
@@ -95,7 +96,8 @@ def _complaints(connection: Connection, series: Series) -> Iterator[str]:
     yield from _registration(connection, series)
     yield from _panel(connection, series)
     yield from _harnesses(connection, series.name)
-    yield from (f"{day} differs from its samples" for day in totals.wrong_totals(connection, series.name))
+    wrong = chain(totals.wrong_totals(connection, series.name), run_totals.wrong_totals(connection, series.name))
+    yield from (f"{total} differs from its samples" for total in wrong)
     try:
         subjects = load_subjects(connection, series.name)
     except CanarydError as error:

@@ -15,14 +15,8 @@ from canaryd.store import schema
 ArmKey = tuple[str, str]
 #: More names than this answer one run only when something is very wrong; the most frequent ones stand for all.
 RESOLVED_SHOWN = 8
-
-
-@dataclass(frozen=True, slots=True)
-class ArmTotals:
-    """Counts over all stored samples of an arm."""
-
-    samples: int
-    tokens: Mapping[str, int]
+#: The outcomes of a run that asked something.
+MEASURED = ("abandoned", "completed", "config_error", "incomplete")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,30 +46,24 @@ def run_counts(connection: Connection) -> dict[ArmKey, int]:
     return {(row[0], row[1]): row[2] for row in connection.execute(query.group_by(start.c.series, start.c.arm))}
 
 
+def first_date_shown(connection: Connection, series: str) -> date | None:
+    """Return the first date of the latest measured runs of all arms, None where the series has no run.
+
+    Of an arm that was never measured its latest run counts.
+    """
+    start, end = schema.run_start.c, schema.run_end.c
+    measured = func.max(case((end.outcome.in_(MEASURED), start.slot_date)))
+    query = select(func.coalesce(measured, func.max(start.slot_date)))
+    query = query.outerjoin_from(schema.run_start, schema.run_end).where(start.series == series).group_by(start.arm)
+    return min(connection.scalars(query), default=None)
+
+
 def missed_slots(connection: Connection) -> dict[str, int]:
     """Return how many slot dates of each series no process ran."""
     start, end = schema.run_start, schema.run_end
     query = select(start.c.series, func.count(distinct(start.c.slot_date))).join_from(start, end)
     rows = connection.execute(query.where(end.c.outcome == "missed").group_by(start.c.series))
     return {row[0]: row[1] for row in rows}
-
-
-def arm_totals(connection: Connection) -> dict[ArmKey, ArmTotals]:
-    """Return the sums over every stored sample, whatever became of it."""
-    start, sample = schema.run_start, schema.sample
-    tokens = [func.coalesce(func.sum(sample.c[f"{kind}_tokens"]), 0) for kind in TOKEN_KINDS]
-    query = select(start.c.series, start.c.arm, func.count(), *tokens).join_from(start, sample)
-    rows = connection.execute(query.group_by(start.c.series, start.c.arm))
-    return {(row[0], row[1]): ArmTotals(row[2], dict(zip(TOKEN_KINDS, row[3:], strict=True))) for row in rows}
-
-
-def failure_totals(connection: Connection) -> dict[tuple[str, str, str], int]:
-    """Return how many stored samples failed, by series, arm and kind."""
-    start, sample = schema.run_start, schema.sample
-    query = select(start.c.series, start.c.arm, sample.c.failure_kind, func.count()).join_from(start, sample)
-    failed = query.where(sample.c.failure_kind.is_not(None))
-    rows = connection.execute(failed.group_by(start.c.series, start.c.arm, sample.c.failure_kind))
-    return {(row[0], row[1], row[2]): row[3] for row in rows}
 
 
 def slot_figures(connection: Connection, series: str, *, arm: str, slot_date: date) -> SlotFigures:

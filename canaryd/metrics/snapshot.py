@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from canaryd import __version__
 from canaryd import prereg as registration
 from canaryd.metrics import queries
-from canaryd.metrics.catalogue import BLOCKED_REASONS, FAILURE_REASONS, STATES, TOKEN_KINDS
+from canaryd.metrics.catalogue import BLOCKED_REASONS, FAILURE_REASONS, STATES, TOKEN_KINDS, WINDOWS
 from canaryd.metrics.judge import add_judge
 from canaryd.metrics.money import Purse, add_money
 from canaryd.metrics.values import Snapshot, Values
@@ -27,14 +27,13 @@ from canaryd.store.acknowledgements import acknowledgements
 from canaryd.store.engine import Store
 from canaryd.store.events import events
 from canaryd.store.rows import Series, StoredArm
+from canaryd.store.run_totals import ArmTotal, arm_totals
 from canaryd.windows import utc_date
-
-_MEASURED = frozenset({"completed", "incomplete", "config_error", "abandoned"})
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """One registered series with its registration, arms and runs."""
+    """One registered series with its registration, its arms, and its runs since the latest measured one of each."""
 
     series: Series
     prereg: Prereg
@@ -62,13 +61,15 @@ def take_snapshot(
         values.add("build_info", 1, __version__, "unknown", platform.python_version())
         values.add("store_size_bytes", queries.store_bytes(connection))
         found = [series for series in read.all_series(connection) if series.name in names]
-        known = [_known(connection, series) for series in found]
+        known = [_known(connection, series, today=utc_date(now)) for series in found]
         for each in known:
             _add_series(connection, values, known=each)
             _add_states(connection, values, known=each)
             _add_sentinels(connection, values, known=each)
             add_judge(connection, values, series=each.name, protocol=each.prereg)
-            add_windows(values, each.name, arms=each.arms, verdicts=read.verdicts(connection, each.name))
+            add_windows(
+                values, each.name, arms=each.arms, verdicts=read.verdicts(connection, each.name, newest=len(WINDOWS))
+            )
             for arm in each.arms:
                 _add_arm(connection, values, known=each, arm=arm)
             _add_events(connection, values, known=each, today=utc_date(now))
@@ -80,9 +81,11 @@ def take_snapshot(
     return Snapshot(values.by_metric, time.time(), time.monotonic() - began_s)
 
 
-def _known(connection: Connection, series: Series) -> Known:
+def _known(connection: Connection, series: Series, *, today: date) -> Known:
     protocol = registration.parse(read.registration(connection, series.name), source=f"registration of {series.name}")
-    return Known(series, protocol, read.arms(connection, series.name), read.runs(connection, series.name))
+    first = min(queries.first_date_shown(connection, series.name) or today, today)
+    runs = read.runs(connection, series.name, first=first)
+    return Known(series, protocol, read.arms(connection, series.name), runs)
 
 
 def _add_series(connection: Connection, values: Values, *, known: Known) -> None:
@@ -145,7 +148,7 @@ def _add_arm(connection: Connection, values: Values, *, known: Known, arm: Store
     blocked = blocked_reason(mine[-1]) if mine else None
     for reason in BLOCKED_REASONS:
         values.add("run_blocked", reason == blocked, *labels, reason)
-    measured = [run for run in mine if run.end and run.end.outcome in _MEASURED]
+    measured = [run for run in mine if run.end and run.end.outcome in queries.MEASURED]
     last = measured[-1] if measured else None
     values.add("run_last_completion_timestamp_seconds", last.end.ended_at if last and last.end else 0, *labels)
     zero_pass = last is not None and "zero_pass_all" in queries.invalid_reasons(connection, last.run_id)
@@ -189,26 +192,27 @@ def _add_schedule(values: Values, known: Known, *, policy: SlotPolicy, now: date
     )
     values.add("next_run_timestamp_seconds", next_due(decision[-1], now, owing=owing, policy=policy), known.name)
     values.add("run_in_progress", any(run.end is None for run in known.runs), known.name)
-    firsts = [run for run in known.runs if run.start.attempt == 1 and run.start.fingerprint is not None]
-    if firsts:
-        late = firsts[-1].start.started_at - firsts[-1].start.due_at
+    measured = [run.start for run in known.runs if run.start.fingerprint is not None]
+    if measured:
+        latest = max(start.slot_date for start in measured)
+        begun = min((start for start in measured if start.slot_date == latest), key=lambda start: start.started_at)
+        late = begun.started_at - begun.due_at
         values.add("schedule_lateness_seconds", max(0.0, late.total_seconds()), known.name)
 
 
 def _add_totals(connection: Connection, values: Values, *, known: Sequence[Known]) -> None:
-    runs, totals = queries.run_counts(connection), queries.arm_totals(connection)
-    failures, missed = queries.failure_totals(connection), queries.missed_slots(connection)
+    runs, totals, missed = queries.run_counts(connection), arm_totals(connection), queries.missed_slots(connection)
     for each in known:
         values.add("slots_missed_total", missed.get(each.name, 0), each.name)
         for arm in each.arms:
             key = (each.name, arm.name)
-            total = totals.get(key, queries.ArmTotals(0, dict.fromkeys(TOKEN_KINDS, 0)))
+            total = totals.get(key, ArmTotal())
             values.add("runs_total", runs.get(key, 0), *key)
             values.add("samples_total", total.samples, *key)
             for reason in FAILURE_REASONS:
-                values.add("samples_failed_total", failures.get((*key, reason), 0), *key, reason)
+                values.add("samples_failed_total", total.failures[reason], *key, reason)
             for kind in TOKEN_KINDS:
-                values.add("tokens_total", total.tokens[kind], *key, kind)
+                values.add("tokens_total", total.tokens[f"{kind}_tokens"], *key, kind)
 
 
 def blocked_reason(run: Run) -> str | None:

@@ -12,7 +12,7 @@ from sqlalchemy import URL, Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from canaryd.errors import StoreUnavailable
-from canaryd.store import ledger, read, replies, totals
+from canaryd.store import ledger, read, replies, run_totals, totals
 from canaryd.store.backup import back_up
 from canaryd.store.engine import APPLICATION_ID, open_store, parse_url, postgres_engine, revision, shown, sqlite_engine
 from canaryd.store.metadata import metadata
@@ -44,6 +44,7 @@ def upgrade(url: str, *, to: str = "head") -> Path | None:
         with open_store(url) as store:
             with store.write() as connection:
                 totals.keep_missing(connection)
+                run_totals.keep_missing(connection)
                 if found is not None and found < ledger.WHOLE_SINCE:
                     for series in read.all_series(connection):
                         ledger.adopt(connection, series.name)

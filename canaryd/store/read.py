@@ -88,20 +88,33 @@ def latest_run(
     return None if found is None else _run(found)
 
 
+def claimed_slots(connection: Connection, name: str) -> frozenset[tuple[str, date]]:
+    """Return arm and date of every slot of a series that has a run."""
+    row = schema.run_start.c
+    query = select(row.arm, row.slot_date).where(row.series == name).distinct()
+    return frozenset((each.arm, each.slot_date) for each in connection.execute(query))
+
+
 def open_runs(connection: Connection, name: str) -> tuple[Run, ...]:
     """Return the runs of a series that have not ended, oldest first."""
     query = _runs().where(schema.run_start.c.series == name, schema.run_end.c.run_id.is_(None))
     return tuple(_run(each) for each in connection.execute(query.order_by(schema.run_start.c.run_id)))
 
 
-def verdicts(connection: Connection, name: str, *, superseded: bool = False) -> tuple[StoredVerdict, ...]:
-    """Return the verdicts of a series in force, by epoch and window; with `superseded` also those replaced since."""
+def verdicts(
+    connection: Connection, name: str, *, superseded: bool = False, newest: int | None = None
+) -> tuple[StoredVerdict, ...]:
+    """Return the verdicts of a series in force, by epoch and window: all or the `newest` so many.
+
+    With `superseded` also those replaced since.
+    """
     row, later = schema.verdict.c, schema.verdict.alias()
     query = select(schema.verdict).where(row.series == name)
     if not superseded:
         query = query.where(~select(later.c.verdict_id).where(later.c.supersedes == row.verdict_id).exists())
-    rows = connection.execute(query.order_by(row.epoch, row.window_index, row.verdict_id))
-    return tuple(_verdict(each) for each in rows)
+    order = [column.desc() for column in (row.epoch, row.window_index, row.verdict_id)]
+    rows = connection.execute(query.order_by(*order).limit(newest)).all()
+    return tuple(_verdict(each) for each in reversed(rows))
 
 
 def last_verdicts(connection: Connection, name: str) -> tuple[StoredVerdict, ...]:

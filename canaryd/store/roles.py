@@ -59,7 +59,7 @@ def roles_sql() -> str:
 
 
 def _statements() -> Iterator[str]:
-    tables = [table.name for table in (*schema.APPEND_ONLY, schema.lease, schema.day_total)]
+    tables = [table.name for table in (*schema.APPEND_ONLY, schema.lease, *schema.DERIVED)]
     everything = _list((*tables, "alembic_version", *_VIEWS))
     yield _ROLES
     yield from (f"ALTER TABLE {name} OWNER TO canaryd_migrate;" for name in (*tables, "alembic_version"))
@@ -68,7 +68,7 @@ def _statements() -> Iterator[str]:
     yield f"REVOKE ALL ON {everything} FROM PUBLIC, canaryd, canaryd_ro;"
     yield f"GRANT SELECT ON {everything} TO canaryd;"
     yield f"GRANT INSERT ON {_list(tables)} TO canaryd;"
-    yield "GRANT UPDATE, DELETE ON lease, day_total TO canaryd;"
+    yield f"GRANT UPDATE, DELETE ON lease, {_list(table.name for table in schema.DERIVED)} TO canaryd;"
     yield "-- Their triggers let go only a text that has expired, or that a block holds."
     yield f"GRANT DELETE ON {_list((reply_text.name, text_block.name))} TO canaryd;"
     yield "-- To lock the row of a series needs this; a trigger refuses the change itself."

@@ -1,8 +1,8 @@
 """The tables of the store, named in the singular. Read this file to know what canaryd keeps.
 
 Rows are only ever added: triggers of the migrations refuse UPDATE and DELETE on every table of `APPEND_ONLY`, and a
-correction is a new row that names what it supersedes. Two are mutable: `lease`, who may write a series now, and
-`day_total`, which is derived from the samples and may be made again at any time.
+correction is a new row that names what it supersedes. Three are mutable: `lease`, who may write a series now, and
+`day_total` and `run_total`, which are derived from the samples and may be made again at any time.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from canaryd.store.types import AnyText, CanonicalJson, Day, Flag, Real, UTCDate
 
 #: Every schema revision, oldest first; the last is the one this canaryd reads and writes. A test holds it to
 #: the migrations.
-REVISIONS = tuple(f"{number:04}" for number in range(1, 15))
+REVISIONS = tuple(f"{number:04}" for number in range(1, 16))
 
 panel = Table(
     "panel",
@@ -283,6 +283,18 @@ day_total = Table(
     sqlite_strict=True,
 )
 
+run_total = Table(
+    "run_total",
+    metadata,
+    Column("run_id", ForeignKey("run_start.run_id"), primary_key=True, autoincrement=False),
+    Column("samples", Integer, nullable=False),
+    Column("input_tokens", Integer, nullable=False),
+    Column("output_tokens", Integer, nullable=False),
+    Column("reasoning_tokens", Integer, nullable=False),
+    Column("failures", CanonicalJson, nullable=False),
+    sqlite_strict=True,
+)
+
 lease = Table(
     "lease",
     metadata,
@@ -296,6 +308,9 @@ lease = Table(
     Column("expires_at", UTCDateTime, nullable=False),
     sqlite_strict=True,
 )
+
+#: Tables that are made from the others and may be made again at any time.
+DERIVED = (day_total, run_total)
 
 #: Tables whose rows never change and never go; only a text goes, once a row of `text_expiry` covers its day (or, from a
 #: row of its own, once a block holds it).

@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import Column, Connection, LargeBinary, Select, Table, func, insert, or_, select
 
 from canaryd.errors import UsageError
-from canaryd.store import ledger, replies, schema, texts, totals
+from canaryd.store import ledger, replies, run_totals, schema, texts, totals
 from canaryd.store import schema_contract as contract
 from canaryd.store import schema_texts as said
 from canaryd.store.engine import Store
@@ -37,7 +37,7 @@ _SHARED = frozenset({"panel", "panel_item", "fingerprint"})
 
 def export_tables() -> tuple[Table, ...]:
     """Return the tables of an export, parents before children, the ledger last; what is derived is left out."""
-    left_out = {schema.lease, schema.day_total, schema.ledger}
+    left_out = {schema.lease, schema.ledger, *schema.DERIVED}
     kept = [table for table in metadata.sorted_tables if table not in left_out]
     return (*kept, schema.ledger)
 
@@ -77,6 +77,7 @@ def import_jsonl(store: Store, lines: Iterable[str], *, now: datetime) -> str:
             raise UsageError(f"series {series!r} is already in {store.name}; import it into another store")
         _import_rows(connection, remaining, now=now)
         totals.keep_missing(connection)
+        run_totals.keep_missing(connection)
         if str(header["schema"]) < ledger.WHOLE_SINCE:
             ledger.adopt(connection, series)
         if not header["texts"]:

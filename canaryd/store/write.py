@@ -27,7 +27,7 @@ from canaryd.records import (
     Sample,
     Verdict,
 )
-from canaryd.store import ledger, replies, schema, texts, totals
+from canaryd.store import ledger, replies, run_totals, schema, texts, totals
 from canaryd.store.engine import RowRefused, Store
 from canaryd.store.judges import add_judged_items
 from canaryd.store.lease import Lease, require_lease
@@ -246,6 +246,7 @@ def _close_run(connection: Connection, run_id: int, *, series: str, end: RunEnd)
     start = schema.run_start.c
     arm, slot_date = connection.execute(select(start.arm, start.slot_date).where(start.run_id == run_id)).one()
     totals.keep_day(connection, series, arm=arm, slot_date=slot_date)
+    run_totals.keep_run(connection, run_id)
 
 
 def _day_of(connection: Connection, note: Invalid) -> tuple[str, str, date]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, func, select, update
 
 from canaryd.records import Failure, RunEnd
-from canaryd.store import effective, samples, schema
+from canaryd.store import effective, run_totals, samples, schema
 from canaryd.store.engine import Store
 from canaryd.store.rows import Invalid, Span
 from canaryd.store.totals import keep_missing, wrong_totals
@@ -32,6 +33,7 @@ def require_equal(store: Store) -> None:
                 assert (left.total, left.total_sq) == pytest.approx((right.total, right.total_sq))
         assert samples.span_counts(connection, SPAN) == effective.span_counts(connection, SPAN)
         assert list(wrong_totals(connection, "s")) == []
+        assert list(run_totals.wrong_totals(connection, "s")) == []
 
 
 def kept_days(store: Store) -> list[int]:
@@ -104,3 +106,34 @@ def test_totals_that_are_wrong_are_named(store: Store, study: Any, forged: bytes
         connection.execute(update(schema.day_total).values(content=forged))
     with store.read() as connection:
         assert list(wrong_totals(connection, "s")) == ["day total of old 2030-01-01"]
+
+
+def test_sums_of_an_arm_are_those_of_its_samples_whether_runs_are_closed_or_not(store: Store, study: Any) -> None:
+    lease = study.register(store)
+    with store.read() as connection:
+        assert run_totals.arm_totals(connection) == {}
+    measure(store, study, lease, day=1)
+    record_missed(store, [study.start(2)], end=RunEnd(AT, "missed", "asleep"), lease=lease, epoch=1)
+    measure(store, study, lease, day=3, close=False)
+    wanted = run_totals.ArmTotal(
+        samples=12,
+        tokens=Counter(input_tokens=0, output_tokens=2 * (7 + 8 + 9 + 3), reasoning_tokens=0),
+        failures=Counter(timeout=2, refusal=2),
+    )
+    for again in (lambda connection: connection.execute(delete(schema.run_total)), run_totals.keep_missing):
+        with store.read() as connection:
+            assert run_totals.arm_totals(connection) == {("s", "old"): wanted}
+        with store.write() as connection:
+            again(connection)
+    with store.read() as connection:
+        assert connection.scalar(select(func.count()).select_from(schema.run_total)) == 2
+        assert run_totals.arm_totals(connection) == {("s", "old"): wanted}
+
+
+def test_a_run_total_that_is_wrong_is_named(store: Store, study: Any) -> None:
+    lease = study.register(store)
+    measure(store, study, lease, day=1)
+    with store.write() as connection:
+        connection.execute(update(schema.run_total).values(failures={"timeout": 2}))
+    with store.read() as connection:
+        assert list(run_totals.wrong_totals(connection, "s")) == ["total of run old 2030-01-01"]
