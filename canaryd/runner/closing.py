@@ -56,7 +56,7 @@ def close_unmeasured(books: Books) -> None:
     series, today = books.series, utc_date(books.clock.now())
     with books.store.read() as connection:
         arms = [arm.name for arm in read.arms(connection, series.name)]
-        claimed = {(run.start.arm, run.start.slot_date) for run in read.runs(connection, series.name)}
+        claimed = read.claimed_slots(connection, series.name)
         known = epochs(connection, series)
     missed: dict[date, list[RunStart]] = defaultdict(list)
     for arm in arms:

@@ -162,6 +162,22 @@ def test_an_open_run_is_in_progress_and_a_late_start_is_said(store: Store, study
     assert values["schedule_lateness_seconds"]["s",] == 6 * 3600
 
 
+def test_an_arm_that_was_last_measured_some_days_ago_shows_that_run(store: Store, study: Any) -> None:
+    lease = begin(store, study)
+    measure(store, study, lease, arm="ctl", results=dict.fromkeys("abc", 1.0), outcome="completed")
+    for day in (2, 3):
+        missed = RunEnd(study.now, "missed", "no process")
+        record_missed(store, [study.start(day, arm="ctl")], end=missed, lease=lease, epoch=1)
+        (run,) = study.claim(store, lease, study.start(day))
+        end_run(store, RunEnd(study.now, "incomplete"), run_id=run.run_id, lease=lease)
+    values = snapshot(store, datetime(2030, 1, 4, 12, tzinfo=UTC)).values
+    assert values["run_samples"]["s", "ctl"] == 3
+    ended = values["run_last_completion_timestamp_seconds"]
+    assert ended["s", "ctl"] == study.start().started_at.timestamp() + 90
+    assert ended["s", "old"] == study.now.timestamp()
+    assert values["run_in_progress"]["s",] == 0
+
+
 def test_the_sentinels_of_a_series(store: Store, study: Any) -> None:
     lease = begin(store, study)
     assert snapshot(store).values["sentinel_state"]["s", "warming_up"] == 1, "none is judged yet"
