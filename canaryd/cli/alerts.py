@@ -31,17 +31,19 @@ def alarms(config_file: str | None, as_json: bool, series_name: str | None) -> N
     from canaryd.runner.clock import clock_of
     from canaryd.store import read
     from canaryd.store.acknowledgements import acknowledgements
-    from canaryd.store.deliveries import outcomes
+    from canaryd.store.deliveries import deliveries
     from canaryd.store.engine import open_store
+    from canaryd.webhook.notices import alarm_id
 
     config = load_config(config_file)
     names = [config.one_series(series_name).name] if series_name else [series.name for series in config.series]
     now = clock_of(config).now()
     with open_store(config.store_url) as store, store.read() as connection:
+        told_of = {name: deliveries(connection, name) for name in names}
         found = [
-            (alarm, told)
+            (alarm, told_of[name].get(alarm_id(number)))
             for name in names
-            for alarm, told in zip(read.alarms(connection, name), outcomes(connection, name), strict=True)
+            for number, alarm in enumerate(read.alarms(connection, name), start=1)
         ]
         silenced = [each for name in names for each in acknowledgements(connection, name).values()]
     silenced = [each for each in silenced if each.is_in_force(now)]
@@ -54,7 +56,7 @@ def alarms(config_file: str | None, as_json: bool, series_name: str | None) -> N
         click.echo(json.dumps(document, indent=1))
         return
     for alarm, told in found:
-        message = f"   webhook {told or 'owed'}" if config.service.webhook else ""
+        message = f"   webhook {told or 'not told'}" if config.service.webhook else ""
         click.echo(f"{alarm.since:%Y-%m-%d %H:%MZ}  {alarm.series:<12} {alarm.state}{message}")
     for each in silenced:
         click.echo(f"{each.series}: {each.state} is acknowledged until {each.until:%Y-%m-%d %H:%MZ}: {each.reason}")

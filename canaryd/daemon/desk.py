@@ -90,7 +90,7 @@ class Desk:
         now, self.progress = clock.now(), None
         self.changed |= self._regrading.has_ended()
         if loaded.config.service.webhook is not None and self.is_holder:
-            self._telling.tick(store, loaded.order("tell", series=self.name, slot_date=utc_date(now)))
+            self._telling.tick(store, loaded.order("tell", series=self.name, slot_date=utc_date(now)), now=now)
         if self.worker is not None and not self._reap(self.worker, now + policy_of(loaded.config).back_off):
             self.state = self._progress(store)
             return

@@ -59,13 +59,13 @@ def _tell(config: Config, series: str, *, report: Report) -> int:
     receiver = receiver_of(config)
     with open_store(config.store_url) as store:
         for told in deliver(store, series, receiver=receiver, now=clock_of(config).now()):
-            alarm = told.transition.alarm
-            if told.outcome in ("accepted", "failed"):
+            notice = told.notice
+            if told.outcome != "silenced":
                 report({"event": "message", "failed": told.outcome == "failed"})
             if told.outcome == "failed":
-                log.warning("webhook message not taken", state=alarm.state, reason=told.failed)
+                log.warning("webhook message not taken", notice=notice.id, state=notice.state, reason=told.failed)
                 return NOT_TAKEN
-            log.info("webhook message", state=alarm.state, since=alarm.since.isoformat(), outcome=told.outcome)
+            log.info("webhook message", notice=notice.id, state=notice.state, outcome=told.outcome)
     return 0
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from datetime import datetime
 
 from canaryd.daemon.errand import Errand
 from canaryd.daemon.worker import Order, Worker
-from canaryd.store.deliveries import undelivered
 from canaryd.store.engine import Store
+from canaryd.webhook.notices import owed
 
 FIRST_WAIT_S = 5.0
 LONGEST_WAIT_S = 3600.0
@@ -17,7 +18,7 @@ LONGEST_S = 300.0
 
 
 class Telling:
-    """Sends a child while messages are owed: doubling the wait after each that failed, up to an hour, for ever.
+    """Sends a child while messages are owed: doubling the wait after each that failed, up to an hour.
 
     What is owed stands in the store, so a restart forgets the wait alone.
     """
@@ -31,7 +32,7 @@ class Telling:
         self._not_before_s = float("-inf")
         self._wait_s = FIRST_WAIT_S
 
-    def tick(self, store: Store, order: Order) -> None:
+    def tick(self, store: Store, order: Order, *, now: datetime) -> None:
         """Look after the child under way, or send one where a message is owed and its time has come."""
         code = self._errand.ended()
         if code == 0:
@@ -42,7 +43,7 @@ class Telling:
         if self._errand.is_under_way or self._monotonic_s() < self._not_before_s:
             return
         with store.read() as connection:
-            is_owed = bool(undelivered(connection, self._series))
+            is_owed = bool(owed(connection, self._series, now=now))
         if is_owed:
             self._errand.begin(order)
 

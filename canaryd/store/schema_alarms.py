@@ -22,9 +22,10 @@ acknowledgement = Table(
 webhook_delivery = Table(
     "webhook_delivery",
     metadata,
-    Column("alarm_id", ForeignKey("alarm.alarm_id"), primary_key=True, autoincrement=False),
+    Column("series", ForeignKey("series.name"), primary_key=True),
+    Column("notice", AnyText, primary_key=True),
     Column("outcome", AnyText, nullable=False),
     Column("at", UTCDateTime, nullable=False),
-    CheckConstraint("outcome IN ('accepted', 'silenced', 'outdated')", name="outcome"),
+    CheckConstraint("outcome IN ('accepted', 'silenced')", name="outcome"),
     sqlite_strict=True,
 )

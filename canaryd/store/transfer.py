@@ -152,7 +152,6 @@ def _of_series(table: Table, series: str) -> Select[Any]:
     members: dict[Column[Any], Select[Any]] = {
         start.run_id: runs,
         schema.sample.c.sample_id: select(schema.sample.c.sample_id).where(schema.sample.c.run_id.in_(runs)),
-        schema.alarm.c.alarm_id: select(schema.alarm.c.alarm_id).where(schema.alarm.c.series == series),
     }
     query = select(table)
     if table is schema.series:

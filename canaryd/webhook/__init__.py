@@ -1,1 +1,1 @@
-"""Each transition of an alarm state, posted once to a receiver of the user's: for those without Alertmanager."""
+"""Transitions, warnings and dead runs, each posted once to a receiver of the user's: for those without Alertmanager."""

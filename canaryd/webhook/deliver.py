@@ -5,25 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Literal
+from datetime import datetime
+from typing import Literal, NamedTuple
 
 from canaryd import prereg as registration
 from canaryd.config import Config
 from canaryd.errors import CanarydError, ConfigError
 from canaryd.providers.credentials import find_secret
 from canaryd.providers.secret import Secret
-from canaryd.records import Alarm
 from canaryd.service_config import Webhook
 from canaryd.store import read
 from canaryd.store.acknowledgements import acknowledgements
-from canaryd.store.deliveries import DeliveryOutcome, Transition, keep_delivery, undelivered
+from canaryd.store.deliveries import DeliveryOutcome, keep_delivery
 from canaryd.store.engine import Store
 from canaryd.webhook.message import Message
+from canaryd.webhook.notices import Notice, owed
 
 _TIMEOUT_S = 10.0
-#: A transition that another followed is told of for so long; later it would only confuse. The newest always is.
-OUTDATED_AFTER = timedelta(days=3)
 
 
 class NotAccepted(CanarydError):
@@ -49,7 +47,7 @@ class Receiver:
             answer = httpx.post(
                 self.url.reveal(),
                 json=message.body(self.webhook),
-                headers={"Idempotency-Key": message.id},
+                headers={"Idempotency-Key": message.key},
                 timeout=_TIMEOUT_S,
             )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -80,57 +78,49 @@ def receiver_of(config: Config) -> Receiver:
     return Receiver(webhook, url)
 
 
-@dataclass(frozen=True, slots=True)
-class Delivered:
-    """What became of one transition's message; `failed` is why nothing is known of it yet."""
+class Delivered(NamedTuple):
+    """What became of one notice; `failed` is why nothing has become of it yet."""
 
-    transition: Transition
+    notice: Notice
     outcome: DeliveryOutcome | Literal["failed"]
     failed: str | None = None
 
 
 def deliver(store: Store, series: str, *, receiver: Receiver, now: datetime) -> Iterator[Delivered]:
-    """Yield what becomes of each message that a series owes, up to the first that is not taken.
+    """Yield what becomes of each notice that a series owes, up to the first that is not taken.
 
-    A process that dies between the receiver's answer and the row sends that one message again, under the same id.
+    A process that dies between the receiver's answer and the row sends that one message again, under the same key.
 
     Raises:
         StoreUnavailable: the store cannot be read or written.
     """
     with store.read() as connection:
-        owed, known = undelivered(connection, series), acknowledgements(connection, series)
-    for transition in owed:
-        acknowledged = known.get(transition.alarm.state)
-        outcome: DeliveryOutcome = "accepted"
-        if acknowledged is not None and acknowledged.is_in_force(now):
-            outcome = "silenced"
-        elif transition is not owed[-1] and now - transition.alarm.since > OUTDATED_AFTER:
-            outcome = "outdated"
-        else:
+        notices, known = owed(connection, series, now=now), acknowledgements(connection, series)
+    silenced = {state for state, given in known.items() if given.is_in_force(now)}
+    for notice in notices:
+        outcome: DeliveryOutcome = "silenced" if notice.kind == "alarm" and notice.state in silenced else "accepted"
+        if outcome == "accepted":
             try:
-                receiver.take(_message(store, transition))
+                receiver.take(_message(store, notice))
             except NotAccepted as error:
-                yield Delivered(transition, "failed", str(error))
+                yield Delivered(notice, "failed", str(error))
                 return
-        keep_delivery(store, transition, outcome=outcome, now=now)
-        yield Delivered(transition, outcome)
+        keep_delivery(store, series, notice=notice.id, outcome=outcome, now=now)
+        yield Delivered(notice, outcome)
 
 
 def synthetic(now: datetime) -> Message:
     """Return the message of a test: marked as one, of a series that is none."""
-    return Message(
-        "test", Alarm("synthetic", "regression", now, None), "ok", verdict=None, min_effect=0.0, synthetic=True
-    )
+    return Message(Notice("test", "synthetic", "alarm", "regression", "ok", now), synthetic=True)
 
 
-def _message(store: Store, transition: Transition) -> Message:
-    alarm = transition.alarm
+def _message(store: Store, notice: Notice) -> Message:
+    if notice.verdict_id is None:
+        return Message(notice)
     with store.read() as connection:
-        every = read.verdicts(connection, alarm.series, superseded=True)
+        every = read.verdicts(connection, notice.series, superseded=True)
         protocol = registration.parse(
-            read.registration(connection, alarm.series), source=f"registration of {alarm.series}"
+            read.registration(connection, notice.series), source=f"registration of {notice.series}"
         )
-    verdict = next((each.verdict for each in every if each.verdict_id == alarm.verdict_id), None)
-    return Message(
-        f"{alarm.series}/{transition.alarm_id}", alarm, transition.before, verdict, min_effect=protocol.rule.min_effect
-    )
+    verdict = next(each.verdict for each in every if each.verdict_id == notice.verdict_id)
+    return Message(notice, verdict, min_effect=protocol.rule.min_effect)

@@ -1,4 +1,4 @@
-"""Alarm states that a person acknowledged until a time, and what became of the webhook's message of each transition."""
+"""Alarm states that a person acknowledged until a time, and what became of each message of the webhook."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -30,12 +30,13 @@ def upgrade() -> None:
     op.create_index(op.f("ix_acknowledgement_series"), "acknowledgement", ["series"])
     op.create_table(
         "webhook_delivery",
-        sa.Column("alarm_id", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("series", TEXT, nullable=False),
+        sa.Column("notice", TEXT, nullable=False),
         sa.Column("outcome", TEXT, nullable=False),
         sa.Column("at", INSTANT, nullable=False),
-        sa.CheckConstraint("outcome IN ('accepted', 'silenced', 'outdated')", name=op.f("ck_webhook_delivery_outcome")),
-        sa.ForeignKeyConstraint(["alarm_id"], ["alarm.alarm_id"], name=op.f("fk_webhook_delivery_alarm_id_alarm")),
-        sa.PrimaryKeyConstraint("alarm_id", name=op.f("pk_webhook_delivery")),
+        sa.CheckConstraint("outcome IN ('accepted', 'silenced')", name=op.f("ck_webhook_delivery_outcome")),
+        sa.ForeignKeyConstraint(["series"], ["series.name"], name=op.f("fk_webhook_delivery_series_series")),
+        sa.PrimaryKeyConstraint("series", "notice", name=op.f("pk_webhook_delivery")),
         sqlite_strict=True,
     )
     for name in NAMES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,12 @@ import pytest
 from canaryd.daemon.telling import FIRST_WAIT_S, LONGEST_WAIT_S, Telling
 from canaryd.daemon.worker import Order
 from canaryd.records import Alarm
-from canaryd.store.deliveries import keep_delivery, undelivered
+from canaryd.resources import resource
+from canaryd.store.deliveries import keep_delivery
 from canaryd.store.engine import Store, open_store
-from canaryd.store.write import append_alarm
+from canaryd.store.lease import acquire_lease
+from canaryd.store.write import append_alarm, register_series
+from canaryd.webhook.notices import owed
 
 ORDER = Order("tell", "s", "2030-01-01", "config.toml", "", "info")
 
@@ -32,7 +36,8 @@ class FakeWorker:
 @pytest.fixture
 def store(tmp_path: Path, study: Any) -> Iterator[Store]:
     with open_store(f"sqlite:///{tmp_path / 'canaryd.db'}", create=True) as opened:
-        lease = study.register(opened)
+        register_series(opened, replace(study.plan(), registration=resource("prereg.example.toml").read_bytes()))
+        lease = acquire_lease(opened, "s", holder=study.holder(), now=study.now, policy=study.policy)
         append_alarm(opened, Alarm("s", "regression", study.now, None), lease=lease)
         yield opened
 
@@ -47,23 +52,23 @@ def test_the_wait_doubles_up_to_an_hour_and_starts_anew_after_a_success(store: S
     telling = Telling("s", start, monotonic_s=lambda: now_s)
     wait_s = FIRST_WAIT_S
     for tried in range(1, 14):
-        telling.tick(store, ORDER)
-        telling.tick(store, ORDER)
+        telling.tick(store, ORDER, now=study.now)
+        telling.tick(store, ORDER, now=study.now)
         assert len(workers) == tried, "one child at a time"
         workers[-1].code = 1
-        telling.tick(store, ORDER)
+        telling.tick(store, ORDER, now=study.now)
         now_s += wait_s - 0.1
-        telling.tick(store, ORDER)
+        telling.tick(store, ORDER, now=study.now)
         assert len(workers) == tried, "not before its time"
         now_s += 0.1
         wait_s = min(2 * wait_s, LONGEST_WAIT_S)
     assert wait_s == LONGEST_WAIT_S
-    telling.tick(store, ORDER)
+    telling.tick(store, ORDER, now=study.now)
     with store.read() as connection:
-        (owed,) = undelivered(connection, "s")
-    keep_delivery(store, owed, outcome="accepted", now=study.now)
+        (notice,) = owed(connection, "s", now=study.now)
+    keep_delivery(store, "s", notice=notice.id, outcome="accepted", now=study.now)
     workers[-1].code = 0
     now_s += LONGEST_WAIT_S
     sent = len(workers)
-    telling.tick(store, ORDER)
+    telling.tick(store, ORDER, now=study.now)
     assert len(workers) == sent, "nothing is owed any more"

@@ -9,9 +9,10 @@ from typing import Any, get_args
 
 import pytest
 
-from canaryd.records import Alarm, AlarmState, Verdict
+from canaryd.records import AlarmState, JsonValue, Verdict
 from canaryd.service_config import Webhook
 from canaryd.webhook.message import Message
+from canaryd.webhook.notices import Kind, Notice
 
 ROOT = Path(__file__).parents[3]
 SINCE = datetime(2027, 3, 27, 3, 31, tzinfo=UTC)
@@ -44,7 +45,11 @@ def verdict(**clauses: Any) -> Verdict:
 
 
 def message(state: AlarmState, held: Verdict | None) -> Message:
-    return Message("sonnet/7", Alarm("sonnet", state, SINCE, None), "ok", held, min_effect=0.03)
+    return Message(Notice("alarm/7", "sonnet", "alarm", state, "ok", SINCE), held, min_effect=0.03)
+
+
+def other(kind: Kind, state: str, before: str | None, **figures: JsonValue) -> Message:
+    return Message(Notice("x", "sonnet", kind, state, before, SINCE, figures={"slot_date": "2027-03-27"} | figures))
 
 
 def test_slack_gets_the_figures_as_text() -> None:
@@ -75,7 +80,7 @@ def test_generic_names_every_figure_and_null_is_unknown() -> None:
     }
     assert {key: body[key] for key in ("schema_version", "id", "series", "state", "before", "synthetic")} == {
         "schema_version": 1,
-        "id": "sonnet/7",
+        "id": "sonnet/alarm/7",
         "series": "sonnet",
         "state": "not_evaluable",
         "before": "ok",
@@ -83,6 +88,38 @@ def test_generic_names_every_figure_and_null_is_unknown() -> None:
     }
     assert "delta unknown, minimum effect 3.0 points, MDE unknown" in str(body["text"])
     assert message("warming_up", None).body(GENERIC)["window"] is None
+
+
+@pytest.mark.parametrize(
+    ("one", "text", "page"),
+    [
+        (
+            other("sentinels", "collapsed", "ok", moved=["alias", "date"]),
+            "sentinels collapsed in the slot of 2027-03-27 (before: ok): alias, date",
+            "CanarydSentinelCollapsed",
+        ),
+        (
+            other("sentinels", "ok", "moved", moved=[]),
+            "sentinels ok in the slot of 2027-03-27 (before: moved)",
+            "verdicts",
+        ),
+        (
+            other("early_warning", "alarm", None, stream="score", capital=45.21, threshold=40.0),
+            "early warning of stream score in the slot of 2027-03-27: capital 45.2 of 40",
+            "CanarydEarlyWarning",
+        ),
+        (
+            other("zero_pass", "zero_pass", None),
+            "not one answer of the tracked arm passed in the slot of 2027-03-27",
+            "CanarydZeroPass",
+        ),
+    ],
+)
+def test_what_is_no_alarm_state_has_figures_of_its_own(one: Message, text: str, page: str) -> None:
+    body = one.body(GENERIC)
+    assert body["text"] == f"canaryd sonnet: {text}\nrunbook: https://wiki/runbooks/{page}"
+    assert (body["kind"], body["figures"]) == (one.notice.kind, dict(one.notice.figures))
+    assert (ROOT / "docs" / "runbooks" / f"{page}.md").is_file()
 
 
 @pytest.mark.parametrize("state", get_args(AlarmState))
