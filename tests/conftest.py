@@ -98,10 +98,31 @@ def postgres_server() -> Iterator[str]:
         shutil.rmtree(directory)
 
 
+@pytest.fixture
+def restart_postgres(postgres_server: str) -> Callable[[], None]:
+    """Return a function that restarts the server, so that every connection to it is lost."""
+    binaries = _binaries()
+    if os.environ.get("CANARYD_TEST_PG_URL") or binaries is None:
+        _unavailable("a PostgreSQL server of our own")
+        raise AssertionError
+    engine = create_engine(postgres_server)
+    with engine.connect() as connection:
+        data = connection.execute(text("SHOW data_directory")).scalar_one()
+    engine.dispose()
+    restart = [binaries / "pg_ctl", "-D", data, "-w", "-m", "fast", "restart"]
+
+    def restart_it() -> None:
+        subprocess.run(
+            restart, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", **_unprivileged()
+        )
+
+    return restart_it
+
+
 @pytest.fixture(scope="session")
 def new_postgres_database(postgres_server: str) -> Iterator[Callable[..., str]]:
     """Yield a function that creates a database (as a copy of `template`, if given) and returns its URL."""
-    engine = create_engine(postgres_server, isolation_level="AUTOCOMMIT")
+    engine = create_engine(postgres_server, isolation_level="AUTOCOMMIT", pool_pre_ping=True)
     made: list[str] = []
 
     def create(template: str | None = None) -> str:

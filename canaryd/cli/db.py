@@ -62,25 +62,26 @@ def check_command(config_file: str | None) -> None:
 @click.argument("out", type=click.Path(path_type=Path, dir_okay=False), required=False)
 @click.pass_obj
 def backup_command(config_file: str | None, out: Path | None) -> None:
-    """Write a checked copy of a SQLite store to OUT while others go on reading and writing.
+    """Write a copy of the store to OUT while others go on reading and writing.
 
-    The copy is a store: to restore it, put it in the place of the store while nothing else runs. An older OUT is
-    replaced once the new copy is whole. Without OUT, make one more copy in the folder of [backup] and delete those that
-    are too many, as the daemon does once a day; of a PostgreSQL store too, by pg_dump.
+    Of a SQLite store it is a checked store: to restore it, put it in the place of the store while nothing else runs. Of
+    a PostgreSQL store it is what pg_dump --format=custom writes, for pg_restore. An older OUT is replaced once the new
+    copy is whole. Without OUT, make one more copy in the folder of [backup] and delete those that are too many, as the
+    daemon does once a day.
     """
     from canaryd.daemon.copies import make_copy
-    from canaryd.store.backup import back_up
+    from canaryd.store.backup import back_up, dump_postgres
     from canaryd.store.engine import open_store, parse_url
 
     config = load_config(config_file)
     url = parse_url(config.store_url)
-    if out is not None and url.get_backend_name() != "sqlite":
-        raise UsageError("db backup OUT copies SQLite stores; of a PostgreSQL store make a pg_dump --format=custom")
     with open_store(config.store_url) as store:
         if out is None:
             out = make_copy(config)
-        else:
+        elif url.get_backend_name() == "sqlite":
             back_up(Path(str(url.database)), out)
+        else:
+            dump_postgres(url, out)
         click.echo(f"copied {store.name} to {out}")
 
 
