@@ -46,7 +46,7 @@ def calibrate() -> None:
 def screen_command(config_file: str | None, /, *, pool: Path | None, as_json: bool, **chosen: Any) -> None:
     """Ask every item of POOL as often as registered, and say which are sometimes right; exit 69 while any is missing.
 
-    Sentinels of the pool are not screened.
+    Sentinels and judged items of the pool are not screened.
     """
     from canaryd.studies.calibrate import calibration_of, screen_pool
     from canaryd.studies.calibrate_text import screen_text

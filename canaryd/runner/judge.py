@@ -142,6 +142,12 @@ class JudgeBench:
                     return graders.Opinion(reply.text)
         return _failed(f"{why}, {ASKED_AT_MOST} times")
 
+    async def probe(self, anchor: Anchor, like: Ask) -> Failure | None:
+        """Ask about one anchor and return why no verdict came, or None."""
+        question = question_of(anchor)
+        opinion = await self.opinion(question, like) if question else None
+        return opinion if isinstance(opinion, Failure) else None
+
     async def read(self, plan: JudgePlan, like: Ask, *, epoch: int) -> Reading:
         """Judge every anchor and return what was said; `like` is any ask of the slot."""
         said: dict[str, str] = {}

@@ -17,19 +17,21 @@ from canaryd.runner.drift import harnesses
 from canaryd.runner.execute import Lane, answered
 from canaryd.runner.grading import needs_sandbox
 from canaryd.runner.harness import arm_fingerprint, judge_components
+from canaryd.runner.judge import JudgePlan, open_judge
 from canaryd.runner.reports import CANARY, canary_ask, is_asked_again
 from canaryd.runner.slot import Slot
 from canaryd.runner.spending import budget_problem
 from canaryd.runner.validity import CANARY_FAILED, failure_of
 from canaryd.store import read
 
-Check = Literal["fingerprint", "clock", "budget", "sandbox", "canary"]
+Check = Literal["fingerprint", "clock", "budget", "sandbox", "canary", "judge"]
 REASONS: Mapping[Check, str] = {
     "fingerprint": "harness_drift",
     "clock": "clock_untrusted",
     "budget": "budget",
     "sandbox": "sandbox_unavailable",
     "canary": CANARY_FAILED,
+    "judge": "judge_failed",
 }
 #: What to do about a check that failed.
 CURES: Mapping[Check, str] = {
@@ -38,6 +40,7 @@ CURES: Mapping[Check, str] = {
     "budget": "raise the limit or add the price in the configuration, or wait for the next day or month",
     "sandbox": "install bubblewrap and allow user namespaces, or measure a panel without items of code",
     "canary": "look at the provider's own status page, and run again once it answers",
+    "judge": "look at [series.judge]: what it grades would fail, and the rest of the day be measured without it",
 }
 #: What to do about a trivial task that failed in a way of which more is known.
 CANARY_CURES: Mapping[str, str] = {
@@ -97,7 +100,8 @@ async def preflight(
 ) -> Preflight:
     """Check the given arms: sandbox, harness, clock and budget, and then one trivial task from end to end.
 
-    The task is only sent where nothing else stands against it, or where `thorough` asks for every check.
+    The task is only sent where nothing else stands against it, or where `thorough` asks for every check; then a judge
+    is asked about one of its anchors too.
     """
     found = Preflight()
     components, no_sandbox = await asyncio.to_thread(sandbox_state, slot)
@@ -114,7 +118,20 @@ async def preflight(
     async with asyncio.TaskGroup() as group:
         for lane in asked:
             group.create_task(_canary(slot, lane, found=found))
+    if thorough and slot.judge is not None:
+        found.findings.append(await _judge_finding(slot, slot.judge))
     return found
+
+
+async def _judge_finding(slot: Slot, plan: JudgePlan) -> Finding:
+    """Ask the judge about its first anchor."""
+    provider = slot.build_provider(plan.config.arm)
+    judge = open_judge(plan, provider, retry=slot.retry, clock=slot.clock)
+    try:
+        failure = await judge.probe(plan.anchors[0], canary_ask(slot, plan.config.arm.name))
+    finally:
+        await provider.aclose()
+    return Finding("judge", plan.config.identity, failure.detail if failure else None)
 
 
 async def arm_fingerprints(slot: Slot, lanes: Mapping[str, Lane]) -> dict[str, Fingerprint]:

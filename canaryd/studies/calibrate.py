@@ -11,7 +11,7 @@ from pathlib import Path
 from canaryd import graders
 from canaryd.errors import UsageError
 from canaryd.panel import freeze, lint, lock_path, parse, read, system_path
-from canaryd.records import Arm, Item, JsonValue
+from canaryd.records import JUDGE_GRADER, Arm, Item, JsonValue
 from canaryd.stats.calibration import Design, ItemScores, Regression, Screened, design, regression, screened
 from canaryd.stats.estimate import figure
 from canaryd.store import studies
@@ -33,7 +33,7 @@ class Calibration:
 
     @property
     def kept(self) -> tuple[Item, ...]:
-        """The items that the screen keeps, in the pool's order; sentinels are not screened."""
+        """The items that the screen keeps, in the pool's order; sentinels and judged items are not screened."""
         return tuple(item for item in self.lab.panel.measured if self.said[item.item_id] == "kept")
 
     def design(self, *, per_day: int, day_correlation: float) -> Design | None:
@@ -171,7 +171,7 @@ def _scores(lab: Laboratory, arm: Arm, *, stage: Stage, samples: int) -> dict[st
 
 
 def write_panel(found: Calibration, out: Path, *, per_day: int) -> tuple[str, ...]:
-    """Write the kept items, and the pool's sentinels, as a frozen panel; return what `panel lint` says of it.
+    """Write the kept items, and what is not screened, as a frozen panel; return what `panel lint` says of it.
 
     Raises:
         UsageError: a file is there already, or the confirmation is not whole; nothing was written.
@@ -195,12 +195,12 @@ def write_panel(found: Calibration, out: Path, *, per_day: int) -> tuple[str, ..
 
 
 def _chosen_lines(pool: bytes, kept: set[str], *, name: str, per_day: int) -> bytes:
-    """Return the pool's lines of the kept items and of its sentinels under a header with the new name."""
+    """Return the pool's lines of the kept items, its sentinels and judged items, under a header with the new name."""
     header, *lines = pool.removesuffix(b"\n").split(b"\n")
     rows = [json.loads(header) | {"name": name}]
     for line in lines:
         row = json.loads(line)
-        if row.get("sentinel", False):
+        if row.get("sentinel", False) or row["grader"]["type"] == JUDGE_GRADER:
             rows.append(row)
         elif row["id"] in kept:
             rows.append(row | ({"replicates": per_day} if per_day > 1 else {}))

@@ -134,6 +134,8 @@ def test_a_judge_that_moves_is_said_before_any_number(
     say: Any, judge: SimulatedModel, primary: bool, tmp_path: Path
 ) -> None:
     folder = tmp_path / "project"
+    assert "ok    judge        openai:judge:1" in say("doctor").out
+    the_budget_counts_the_judge(say, folder)
     measure_days(tmp_path, DAY_1, count=10)
     calm = say("status", "--json").json["series"][0]
     assert (calm["judge"]["state"], calm["judge"]["agreeing"], calm["judge"]["anchors"]) == ("ok", 2, 2)
@@ -166,7 +168,18 @@ def test_a_judge_that_moves_is_said_before_any_number(
     assert 'canaryd_judge_agreement_ratio{series="main"} 0.5' in metrics
     say("verify")
     assert f"{2 * 13 * 24} " in say("regrade").out
+    say("export", "--series", "main", "whole.jsonl")
+    say("verify", "whole.jsonl")
     another_judge_refuses_the_day_by_name(say, folder)
+
+
+def the_budget_counts_the_judge(say: Any, folder: Path) -> None:
+    """Two arms of 27 items and a trivial task each, and a judge of 3 answers of both and 2 anchors: 64 calls."""
+    config = folder / "config.toml"
+    text = config.read_text()
+    config.write_text(text.replace("[[series.arm]]", "[series.budget]\ncalls_per_day = 63\n[[series.arm]]", 1))
+    assert "calls_per_day is 63, 0 are used up and 64 more are needed" in say("run", code=69).out
+    config.write_text(text)
 
 
 def another_judge_refuses_the_day_by_name(say: Any, folder: Path) -> None:

@@ -19,6 +19,7 @@ from canaryd.panel import load, system_path
 from canaryd.providers.base import ProviderError
 from canaryd.providers.simulated_answers import answer_pair
 from canaryd.records import Arm, Ask, Reply
+from canaryd.runner.registering import confirmed_information
 from canaryd.stats.study_params import PositiveControl
 from canaryd.store import schema_studies as schema
 from canaryd.store import studies
@@ -265,6 +266,7 @@ def test_the_panel_that_is_written_holds_what_was_kept_and_is_frozen(bench: Benc
         write_panel(found, out, per_day=1)
     confirm_kept(lab, arm)
     found = calibration_of(lab, arm)
+    assert confirmed_information(lab.store, lab.series).keys() == {item.item_id for item in found.kept}
     write_panel(found, out, per_day=2)
     written = load(str(out), graders=graders)
     assert [item.item_id for item in written.items] == [item.item_id for item in found.kept]
