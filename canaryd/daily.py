@@ -13,7 +13,7 @@ from canaryd.analysis import analyse
 from canaryd.config import Config, SeriesConfig
 from canaryd.errors import CanarydError, ConfigError, CredentialsError, Locked, MeasurementRefused, UsageError
 from canaryd.records import Ask, Failure, Run, RunEnd, RunOutcome, Sample, Verdict
-from canaryd.runner.calls import TOLD_TO_END, Drained
+from canaryd.runner.calls import TOLD_TO_END, Drained, is_told_to_end
 from canaryd.runner.clock import clock_of
 from canaryd.runner.closing import Books, Refused, close_past, mark_slot, next_start, refuse_arm, refuse_slot, slot_runs
 from canaryd.runner.execute import Execution, Lane, execute
@@ -118,7 +118,8 @@ def measure(day: Day) -> DayResult:
     asks = slot.owed()
     settled = settle(day, owing={ask.arm for ask in asks})
     runs = asyncio.run(measure_owed(day, asks)) if asks else ()
-    if left := [f"{run.start.arm}: {run.end.reason}" for run in runs if run.end and run.end.outcome == "abandoned"]:
+    left = [f"{run.start.arm}: {run.end.reason}" for run in runs if run.end and run.end.outcome != "completed"]
+    if left and is_told_to_end():
         raise Drained(
             f"the slot {slot.slot_date} of {slot.series.name} is not complete ({'; '.join(left)}); what landed is "
             "stored, and the same day canaryd goes on from there"

@@ -15,6 +15,7 @@ from canaryd.errors import ConfigError
 from canaryd.providers.base import ProviderError
 from canaryd.records import Ask, Grade, Reply, Sample, SampleKey
 from canaryd.runner import preflight
+from canaryd.runner.calls import Drain, Drained, drain
 from canaryd.status.build import series_status
 from canaryd.status.load import series_records
 from canaryd.store import harness, read, schema, studies
@@ -64,6 +65,26 @@ def test_an_arm_that_does_not_answer_is_closed_and_the_other_runs(
     with world.store.read() as connection:
         (note,) = connection.execute(select(schema.validity))
     assert (note.run_id, note.reason, note.detail) == (closed.run_id, *reason.split(": ", 1))
+
+
+def test_told_to_end_in_the_trivial_task_it_waits_for_no_retry_and_says_so(make_world: Any) -> None:
+    world, told = make_world(roles=("tracked",)), Drain()
+
+    def busy(ask: Ask, times: int) -> ProviderError:
+        told.tell()
+        return ProviderError("overloaded", "busy")
+
+    world.answers["tracked"] = busy
+    token = drain.set(told)
+    try:
+        with pytest.raises(Drained, match="tracked: canary_failed: overloaded: busy"):
+            world.measure(1, canary=True)
+    finally:
+        drain.reset(token)
+    assert len(world.asked) == 1
+    world.answers["tracked"] = good
+    world.measure(1, hour=5)
+    assert [outcome for _, _, outcome, _ in world.outcomes(1)] == ["refused", "completed"]
 
 
 def test_a_slot_whose_first_attempt_did_not_answer_is_still_judged(make_world: Any) -> None:
