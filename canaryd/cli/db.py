@@ -22,8 +22,10 @@ def db() -> None:
 def upgrade_command(config_file: str | None, dry_run: bool) -> None:
     """Create the store, or bring its schema up to this canaryd's.
 
-    An older SQLite store is copied beside itself first. All of it happens in one transaction, or nothing.
+    An older SQLite store is copied beside itself first. All of it happens in one transaction, or nothing, and only
+    while no daemon or run holds a series.
     """
+    from canaryd.runner.clock import clock_of
     from canaryd.store.engine import open_store
     from canaryd.store.migrate import rehearse, upgrade
 
@@ -32,7 +34,7 @@ def upgrade_command(config_file: str | None, dry_run: bool) -> None:
         owed = rehearse(config.store_url)
         click.echo(f"would apply schema {', '.join(owed)}" if owed else "schema is current; nothing would change")
         return
-    copy = upgrade(config.store_url)
+    copy = upgrade(config.store_url, now=clock_of(config).now())
     if copy is not None:
         click.echo(f"the store as it was: {copy}")
     with open_store(config.store_url) as store:

@@ -101,6 +101,13 @@ def current_lease(connection: Connection, series: str, *, lock: bool = False) ->
     return None if row is None else _lease(row)
 
 
+def require_unheld(connection: Connection, *, now: datetime, is_alive: Callable[[Holder], bool]) -> None:
+    """Raise Locked where a living process holds any series of the store."""
+    for found in map(_lease, connection.execute(select(schema.lease).order_by(schema.lease.c.series))):
+        if now < found.expires_at and is_alive(found.holder):
+            raise _held(found)
+
+
 def require_lease(connection: Connection, lease: Lease, *, share: bool = True) -> None:
     """Raise Locked unless the lease is still the current one, and keep it so until the transaction ends.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
 
@@ -15,7 +16,9 @@ from canaryd.errors import StoreUnavailable
 from canaryd.store import ledger, read, replies, run_totals, totals
 from canaryd.store.backup import back_up
 from canaryd.store.engine import APPLICATION_ID, open_store, parse_url, postgres_engine, revision, shown, sqlite_engine
+from canaryd.store.lease import require_unheld
 from canaryd.store.metadata import metadata
+from canaryd.store.process import is_alive
 from canaryd.store.schema import REVISIONS
 from canaryd.store.trouble import said_of
 
@@ -27,18 +30,22 @@ for _table in metadata.tables.values():
             _index.dialect_options["postgresql"]["where"] = _condition
 
 
-def upgrade(url: str, *, to: str = "head") -> Path | None:
+def upgrade(url: str, *, to: str = "head", now: datetime | None = None) -> Path | None:
     """Create the store at a URL, or bring it to a revision, in one transaction: all or nothing.
 
-    Return the copy that was made first of a SQLite store with rows in it; None if there was none to copy.
+    Return the copy that was made first of a SQLite store with rows in it; None if there was none to copy. With `now`, a
+    store is left alone whose series a living process holds: it would go on with the schema that it knows.
 
     Raises:
+        Locked: a living process holds a series.
         StoreUnavailable: the database cannot be used, or migrated rows would break a foreign key; nothing is changed.
     """
     found = revision(parse_url(url))
     if found is not None and found not in REVISIONS:
         name = parse_url(url).render_as_string(hide_password=True)
         raise StoreUnavailable(f"store {name} has schema {found}, which a newer canaryd wrote; install that one")
+    if now is not None and found is not None and found != REVISIONS[-1]:
+        _require_unheld(url, now=now)
     copy = _migrate(url, lambda config: command.upgrade(config, to))
     if revision(parse_url(url)) == REVISIONS[-1]:
         with open_store(url) as store:
@@ -98,6 +105,15 @@ def _migrate(url: str, step: Callable[[Config], None]) -> Path | None:
     copy = _copy_first(parsed)
     _in_transaction(parsed, step, keep=True)
     return copy
+
+
+def _require_unheld(url: str, *, now: datetime) -> None:
+    engine = _engine(parse_url(url))
+    try:
+        with engine.connect() as connection:
+            require_unheld(connection, now=now, is_alive=is_alive)
+    finally:
+        engine.dispose()
 
 
 def _in_transaction(url: URL, step: Callable[[Config], None], *, keep: bool) -> None:

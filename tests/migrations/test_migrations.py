@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine, inspect, text
 
-from canaryd.errors import StoreUnavailable
+from canaryd.errors import Locked, StoreUnavailable
 from canaryd.records import Alarm, RunEnd
 from canaryd.store import schema
 from canaryd.store.check import problems
@@ -143,6 +144,17 @@ def test_an_older_store_is_copied_before_it_is_upgraded(tmp_path: Path, study: A
     assert counts(f"sqlite:///{copy}") == older
     with pytest.raises(StoreUnavailable, match="run `canaryd db upgrade`"):
         open_store(f"sqlite:///{copy}")
+
+
+def test_a_store_that_somebody_measures_into_is_not_upgraded(empty_store_url: str, study: Any) -> None:
+    with open_store(empty_store_url, create=True) as store:
+        fill(store, study)
+    downgrade(empty_store_url, to=schema.REVISIONS[-2])
+    with pytest.raises(Locked, match="series 's' is held by process 1 on here"):
+        upgrade(empty_store_url, now=study.now)
+    assert revision(parse_url(empty_store_url)) == schema.REVISIONS[-2]
+    upgrade(empty_store_url, now=study.now + timedelta(minutes=2))
+    upgrade(empty_store_url, now=study.now)
 
 
 def test_upgrading_a_current_store_changes_nothing(empty_store_url: str, study: Any) -> None:
