@@ -19,6 +19,7 @@ from canaryd.status.model import (
     DeviationNote,
     JudgeStatus,
     LastRun,
+    OpenRun,
     Sentinels,
     SentinelStatus,
     SeriesRecords,
@@ -71,6 +72,7 @@ def series_status(records: SeriesRecords, now: datetime) -> SeriesStatus:
         last_runs=tuple(_last_run(run) for run in records.last_ended.values() if run is not None),
         next_run=_next_run(records, now),
         budget=records.budget,
+        open_runs=tuple(OpenRun(run.start.arm, run.start.slot_date, run.start.started_at) for run in records.open_runs),
     )
 
 

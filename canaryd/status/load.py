@@ -87,6 +87,7 @@ def series_records(connection: Connection, series: Series, *, due_minute: int) -
         },
         last_completed={arm.name: read.latest_run(connection, name, arm=arm.name, outcome="completed") for arm in arms},
         last_ended={arm.name: read.latest_run(connection, name, arm=arm.name, outcome="ended") for arm in arms},
+        open_runs=read.open_runs(connection, name),
     )
 
 

@@ -49,6 +49,7 @@ class SeriesRecords:
     last_completed: Mapping[str, Run | None]
     last_ended: Mapping[str, Run | None]
     budget: tuple[BudgetLine, ...] = ()
+    open_runs: tuple[Run, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +214,15 @@ class LastRun:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenRun:
+    """A run that has not ended: it is being measured, or its process died and the next one goes on where it stopped."""
+
+    arm: str
+    slot_date: date
+    started_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class BudgetLine:
     """One limit of a series' budget (`calls_per_day`, say), and how much of it is used up."""
 
@@ -253,6 +263,7 @@ class SeriesStatus:
     last_runs: tuple[LastRun, ...]
     next_run: datetime
     budget: tuple[BudgetLine, ...]
+    open_runs: tuple[OpenRun, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

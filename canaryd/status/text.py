@@ -10,7 +10,6 @@ from canaryd.status.live import Live, LiveSeries
 from canaryd.status.model import (
     ArmFigures,
     BudgetLine,
-    LastRun,
     SeriesStatus,
     Status,
     StreamStatus,
@@ -162,15 +161,17 @@ def _series(series: SeriesStatus, now: datetime) -> Iterator[str]:
     for stream in series.early_warnings:
         yield f"{_INDENT}{_stream(stream)}"
     yield from (f"{_INDENT}{line}" for line in _deviations(series))
-    yield from (f"{_INDENT}{line}" for line in (*_runs(series.last_runs), *_budget(series.budget)))
+    yield from (f"{_INDENT}{line}" for line in (*_runs(series), *_budget(series.budget)))
     ago = f" ({_span(now - series.last_success)} ago)" if series.last_success else ""
     stale = "   STALE" if series.stale else ""
     last = _moment(series.last_success) if series.last_success else "never"
     yield f"{_INDENT}last success {last}{ago}{stale}   next run {_next(series.next_run, now)}"
 
 
-def _runs(last: Sequence[LastRun]) -> Iterator[str]:
-    for run in last:
+def _runs(series: SeriesStatus) -> Iterator[str]:
+    for one in series.open_runs:
+        yield f"{one.arm}: the run of {one.slot_date} is open since {_moment(one.started_at)}"
+    for run in series.last_runs:
         if run.outcome != "completed":
             yield f"{run.arm}: the run of {run.slot_date} ended {run.outcome}: {run.reason}"
         if run.blocked:

@@ -7,7 +7,7 @@ from typing import Any
 
 from canaryd.status import Status, as_text
 from canaryd.status.live import Live, LiveSeries
-from canaryd.status.model import AcknowledgedState, BudgetLine, LastRun, SeriesStatus
+from canaryd.status.model import AcknowledgedState, BudgetLine, LastRun, OpenRun, SeriesStatus
 
 NOW = datetime(2027, 3, 28, 21, 8, tzinfo=UTC)
 DUE = datetime(2027, 3, 29, 3, 10, tzinfo=UTC)
@@ -24,6 +24,7 @@ def series(**changes: Any) -> SeriesStatus:
         "early_warnings": (),
         "last_runs": (),
         "budget": (),
+        "open_runs": (),
         "stale": False,
         "next_run": DUE,
     }
@@ -41,6 +42,11 @@ def test_a_refused_arm_is_shown_with_the_command_that_helps() -> None:
     assert "BLOCKED budget   run: canaryd config show (the limits)" in lines
     assert "budget: calls per day 3/5" in lines
     assert lines[-1].endswith("next run 2027-03-29 03:10Z (in 6 h 2 min)")
+
+
+def test_a_run_that_has_not_ended_is_said() -> None:
+    lines = shown(series(open_runs=(OpenRun("tracked", date(2027, 3, 28), NOW),)))
+    assert "tracked: the run of 2027-03-28 is open since 2027-03-28 21:08Z" in lines
 
 
 def test_what_is_acknowledged_stays_on() -> None:
