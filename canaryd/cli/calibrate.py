@@ -123,10 +123,9 @@ def design_command(
         chosen["picture"].write_bytes(design_svg(design, target=target))
         click.echo(f"picture {chosen['picture']}", err=True)
     if out:
-        click.echo(
-            f"{out}: written and frozen, {counted(len(found.kept), 'item')}; name it as the panel of the series",
-            err=True,
-        )
+        named = out.resolve() == found.lab.series.panel.resolve()
+        following = "next: canaryd validate run, canaryd register" if named else "name it as the panel of the series"
+        click.echo(f"{out}: written and frozen, {counted(len(found.kept), 'item')}; {following}", err=True)
 
 
 @calibrate.command("predict")

@@ -24,9 +24,9 @@ SIMULATED_FILES = {
     "clock.txt": "examples/simulated/clock.txt",
     "prereg.toml": _EXAMPLE,
 }
-#: What a registration of simulated models says otherwise: a calendar of 40 days, fewer simulations, and positive
-#: controls that such a model reacts to.
-_SHORT = {"baseline_days": 10, "window_days": 10, "horizon_days": 40, "series": 500}
+#: What a registration of simulated models says otherwise: a calendar of 40 days, what so few days can see, fewer
+#: simulations, and positive controls that such a model reacts to.
+_SHORT = {"baseline_days": 10, "window_days": 10, "horizon_days": 40, "target": 0.15, "series": 500}
 _CONTROLS = """\
 controls = [
     { name = "worse", options = { eras = [{ from = "2027-01-01", drop = 0.3 }] } },
@@ -75,5 +75,5 @@ def _short(example: bytes) -> bytes:
     """Return the example registration for simulated models."""
     text = example.decode()
     for key, value in _SHORT.items():
-        text = re.sub(rf"(?m)^{key} = \d+", f"{key} = {value}", text, count=1)
+        text = re.sub(rf"(?m)^{key} = [\d.]+", f"{key} = {value}", text, count=1)
     return re.sub(r"(?ms)^controls = \[.*?^\]\n", _CONTROLS, text, count=1).encode()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
+from canaryd.records import Verdict
 from canaryd.report import words
 from canaryd.report.build import ArmCurve, SeriesReport, WindowPoint, window_label
 from canaryd.report.document import Fold, Part, Picture, Section, Table, Text
@@ -41,7 +42,7 @@ def _all_windows(report: SeriesReport) -> Table:
             (
                 window_label(verdict),
                 f"{clauses['first']} to {clauses['last']}",
-                verdict.kind.replace("_", " "),
+                f"{verdict.kind.replace('_', ' ')}{_alone(verdict)}",
                 " ".join(part for part in (verdict.direction, verdict.attribution) if part) or "-",
                 words.signed(estimate["delta"]),
                 words.bounds(estimate.get("ci")),
@@ -50,6 +51,12 @@ def _all_windows(report: SeriesReport) -> Table:
         )
     head = ("window", "days", "verdict", "direction, attribution", "delta, points", report.interval, "MDE of the rule")
     return Table("Every decided window of the tracked arm against the baseline", head, rows)
+
+
+def _alone(verdict: Verdict) -> str:
+    """Say of a window without a change that it is a hit by itself: a change takes two in a row to the same side."""
+    state = cast("Mapping[str, Any]", verdict.clauses)["window"]["state"]
+    return " (a hit alone)" if verdict.kind != "change" and state in ("hit_down", "hit_up") else ""
 
 
 def _windows(whose: str, clauses: Mapping[str, Any]) -> Iterator[Table]:

@@ -100,7 +100,7 @@ def _figure(value: Any, kind: str) -> str:
         return "none" if kind == "names" else UNKNOWN
     if isinstance(value, list):
         return ", ".join(digest(each) for each in value) or "none"
-    return {"percent": f"{100 * value:.1f} %", "points": points(value), "count": f"{value:g}"}[kind]
+    return {"percent": f"{100 * value:.1f} %", "points": points(value), "count": f"{value:.4g}"}[kind]
 
 
 def spans(days: Sequence[date]) -> str:
