@@ -89,6 +89,8 @@ def obey(order: Order, *, config: Config, series: SeriesConfig) -> int:
             ends = [(run.start.arm, run.end) for run in day.runs if run.end is not None]
             for arm, end in ends:
                 log.info("run ended", arm=arm, outcome=end.outcome, reason=end.reason)
+            for arm, reason in day.set_aside.items():
+                log.warning("set aside", arm=arm, reason=reason)
             is_whole = all(end.outcome == "completed" for _, end in ends)
             heartbeat.send(series.heartbeat_url, "success" if is_whole else "fail")
     except Drained as told:
@@ -125,14 +127,17 @@ def _publish(config: Config, series: str) -> None:
 
 
 def _reporter() -> Report:
-    """Return the way to the parent; from now on whatever else prints on stdout lands on stderr."""
+    """Return the way to the parent, without whom the child ends; whatever else prints on stdout lands on stderr."""
     pipe = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     lock = threading.Lock()
 
     def report(event: Mapping[str, Any]) -> None:
         with lock:
-            pipe.write(json.dumps(event) + "\n")
+            try:
+                pipe.write(json.dumps(event) + "\n")
+            except BrokenPipeError:
+                os._exit(EXIT_CRASH)
 
     return report
 

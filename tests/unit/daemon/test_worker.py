@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -65,3 +66,26 @@ def test_the_real_child_ends_when_nobody_gives_it_an_order() -> None:
         check=False,
     )
     assert (done.returncode, done.stdout) == (70, b"")
+
+
+def test_the_real_child_ends_without_a_word_when_its_parent_is_gone() -> None:
+    config = '[[series]]\nname = "main"\npanel = "p"\n[[series.arm]]\nname = "a"\nrole = "tracked"\n'
+    config += 'provider = "simulated"\nmodel = "m"\n'
+    order = Order("measure", "main", "2027-01-02", "/x/config.toml", config, "info")
+    reader, writer = os.pipe()
+    os.close(reader)
+    child = subprocess.Popen(
+        [sys.executable, "-m", "canaryd.daemon.child"],
+        stdin=subprocess.PIPE,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+    )
+    os.close(writer)
+    assert child.stdin is not None
+    child.stdin.write(order.to_line())
+    child.stdin.flush()
+    assert child.wait(60) == 70
+    assert child.stderr is not None
+    assert child.stderr.read() == b""
+    child.stdin.close()
+    child.stderr.close()
