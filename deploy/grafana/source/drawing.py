@@ -123,11 +123,7 @@ def _inside(figure: Figure, panel: Json, *, height: int) -> Axes:
 
 
 def said(value: Any, unit: str, *, now: datetime) -> str:
-    """Return a value as a panel of that unit writes it.
-
-    >>> [said(v, u, now=datetime(2027, 1, 1, tzinfo=UTC)) for v, u in ((0.125, "percentunit"), (5400, "s"))]
-    ['12.5 %', '1.5 h']
-    """
+    """Return a value as a panel of that unit writes it."""
     if value is None or isinstance(value, str):
         return value or "–"
     match unit:
