@@ -60,17 +60,25 @@ def filled(store: Store, study: Any) -> Store:
 def forger(url: str) -> Iterator[Connection]:
     """Yield a connection on which no trigger and no foreign key is in the way."""
     engine = create_engine(parse_url(url))
-    with engine.begin() as connection:
+    with engine.connect() as connection:
         if engine.dialect.name == "sqlite":
             connection.execute(text("PRAGMA ignore_check_constraints = ON"))
-            for name in (
-                connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'trigger'")).scalars().all()
-            ):
+            triggers = "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+            for name in connection.execute(text(triggers)).scalars().all():
                 connection.execute(text(f"DROP TRIGGER {name}"))
         else:
-            connection.execute(text("SET LOCAL session_replication_role = replica"))
+            connection.execute(text("SET session_replication_role = replica"))
+        connection.commit()
         yield connection
     engine.dispose()
+
+
+def found_after(connection: Connection, forgery: str) -> str:
+    """Return what the ledger finds after a forgery, and undo that."""
+    assert connection.execute(text(forgery)).rowcount > 0, forgery
+    found = first_difference(connection, "s")
+    connection.rollback()
+    return str(found)
 
 
 def difference(store: Store) -> str | None:
@@ -156,14 +164,12 @@ FORGERIES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("forgery", "named", "entry"), FORGERIES, ids=[f"{named} {entry}" for _, named, entry in FORGERIES]
-)
-def test_a_forged_row_is_named(filled: Store, store_url: str, forgery: str, named: str, entry: int | None) -> None:
+def test_a_forged_row_is_named(filled: Store, store_url: str) -> None:
     with forger(store_url) as connection:
-        assert connection.execute(text(forgery)).rowcount > 0
-    where = "outside the ledger" if entry is None else f"ledger entry {entry}"
-    assert difference(filled) == f"{named} ({where})"
+        for forgery, named, entry in FORGERIES:
+            where = "outside the ledger" if entry is None else f"ledger entry {entry}"
+            assert found_after(connection, forgery) == f"{named} ({where})"
+    assert difference(filled) is None
 
 
 def test_a_change_reads_as_a_sentence() -> None:
@@ -210,20 +216,16 @@ def test_texts_expire_for_one_series_alone(filled: Store, study: Any) -> None:
         expire_texts(filled, "nosuch", before=date(2040, 1, 1), now=AT)
 
 
-@pytest.mark.parametrize(
-    ("forgery", "named"),
-    [
-        ("UPDATE deviation SET reason = 'all is well' WHERE kind = 'noted'", "deviation noted of 2030-01-02 differs"),
-        ("DELETE FROM deviation WHERE kind = 'noted'", "deviation noted of 2030-01-02 is missing"),
-        ("UPDATE epoch SET first_date = '2030-01-05'", "epoch 2 differs"),
-        ("DELETE FROM epoch", "epoch 2 is missing"),
-        (
-            "DELETE FROM ledger WHERE kind = 'deviation' AND position = 4",
-            "deviation rebaseline of 2030-01-04 was added",
-        ),
-    ],
-)
-def test_what_people_decided_cannot_vanish(store: Store, store_url: str, study: Any, forgery: str, named: str) -> None:
+DECIDED = {
+    "UPDATE deviation SET reason = 'all is well' WHERE kind = 'noted'": "deviation noted of 2030-01-02 differs",
+    "DELETE FROM deviation WHERE kind = 'noted'": "deviation noted of 2030-01-02 is missing",
+    "UPDATE epoch SET first_date = '2030-01-05'": "epoch 2 differs",
+    "DELETE FROM epoch": "epoch 2 is missing",
+    "DELETE FROM ledger WHERE kind = 'deviation' AND position = 4": "deviation rebaseline of 2030-01-04 was added",
+}
+
+
+def test_what_people_decided_cannot_vanish(store: Store, store_url: str, study: Any) -> None:
     study.register(store)
     note = Deviation("s", "noted", date(2030, 1, 2), "a new proxy", {"host": "h"}, AT)
     add_deviation(store, note)
@@ -242,5 +244,5 @@ def test_what_people_decided_cannot_vanish(store: Store, store_url: str, study: 
     with store.read() as connection:
         assert head(connection, "s") == before
     with forger(store_url) as connection:
-        assert connection.execute(text(forgery)).rowcount > 0
-    assert str(difference(store)).startswith(named)
+        for forgery, named in DECIDED.items():
+            assert found_after(connection, forgery).startswith(named)
