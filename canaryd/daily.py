@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, timedelta
 
 from canaryd.analysis import analyse
@@ -30,6 +30,7 @@ from canaryd.store import harness, judges, observed, read, samples, write
 from canaryd.store.engine import open_store
 from canaryd.store.epochs import Deviation, add_deviation
 from canaryd.store.lease import renew_lease
+from canaryd.store.notes import invalid_runs
 from canaryd.store.retention import expire_old_texts
 from canaryd.store.rows import AlreadyClaimed, Invalid
 from canaryd.target_config import recorded
@@ -46,10 +47,14 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class DayResult:
-    """What a day came to: its runs (none when nothing was owed) and the verdicts that became due."""
+    """What a day came to: its runs (none when nothing was owed) and the verdicts that became due.
+
+    `set_aside` says by arm why nothing of the slot enters an analysis, where that is so.
+    """
 
     runs: tuple[Run, ...]
     verdicts: tuple[Verdict, ...]
+    set_aside: Mapping[str, str] = field(default_factory=dict)
 
 
 def measure_slot(config: Config, series_config: SeriesConfig, *, slot_date: date, canary: bool = True) -> DayResult:
@@ -125,7 +130,10 @@ def measure(day: Day) -> DayResult:
             "stored, and the same day canaryd goes on from there"
         )
     verdicts = analyse(slot.store, slot.series.name, lease=books.lease, now=slot.clock.now())
-    return DayResult((*settled, *runs), verdicts)
+    ended = (*settled, *runs)
+    with slot.store.read() as connection:
+        marked = invalid_runs(connection, [run.run_id for run in ended])
+    return DayResult(ended, verdicts, {run.start.arm: marked[run.run_id] for run in ended if run.run_id in marked})
 
 
 def settle(day: Day, *, owing: set[str]) -> tuple[Run, ...]:

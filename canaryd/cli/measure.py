@@ -14,6 +14,7 @@ from canaryd.errors import MeasurementRefused, UsageError
 from canaryd.records import RunEnd
 from canaryd.runner.calls import Drain, drain
 from canaryd.runner.clock import clock_of
+from canaryd.runner.validity import SET_ASIDE
 from canaryd.schedule import due_at
 from canaryd.windows import utc_date
 
@@ -48,6 +49,9 @@ def run(config_file: str | None, slot: str, series_name: str | None, no_canary: 
     for each in result.runs:
         assert each.end is not None
         click.echo(f"{chosen.name} {slot_date} {each.start.arm}: {each.end.outcome} {each.end.reason}".rstrip())
+    for arm, reason in result.set_aside.items():
+        if reason in SET_ASIDE:
+            click.echo(f"{chosen.name} {slot_date} {arm}: all of it is set aside as {reason}: {SET_ASIDE[reason]}")
     for verdict in result.verdicts:
         said = " ".join(word for word in (verdict.kind, verdict.direction, verdict.attribution) if word)
         click.echo(f"{chosen.name} window {verdict.window_index}: {said} {', '.join(verdict.reasons)}".rstrip())

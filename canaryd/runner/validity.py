@@ -9,6 +9,14 @@ from canaryd.records import TRANSPORT_FAILURES, Arm, Failure, Grade, Reply
 
 #: Why a run is invalid that got no further than its trivial task.
 CANARY_FAILED = "canary_failed"
+#: What each reason that makes the whole of a slot invalid says.
+SET_ASIDE = {
+    "zero_outputs": "not one question was answered",
+    "zero_pass_all": "not one answer was right, which is a dead harness or a collapse: a person must look",
+    "config_mismatch": "more than half of the answers came with another configuration",
+    "harness_error": "more than half of the samples ended in a fault of the harness",
+    "infra_outage": "more than half of the samples never arrived",
+}
 
 
 def failure_of(reply: Reply, arm: Arm) -> Failure | None:

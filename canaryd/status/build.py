@@ -69,7 +69,7 @@ def series_status(records: SeriesRecords, now: datetime) -> SeriesStatus:
         ),
         last_success=last_success,
         stale=_is_stale(last_success or datetime.combine(series.start_date, time(), UTC), now),
-        last_runs=tuple(_last_run(run) for run in records.last_ended.values() if run is not None),
+        last_runs=tuple(_last_run(run, records.set_aside) for run in records.last_ended.values() if run is not None),
         next_run=_next_run(records, now),
         budget=records.budget,
         open_runs=tuple(OpenRun(run.start.arm, run.start.slot_date, run.start.started_at) for run in records.open_runs),
@@ -165,10 +165,16 @@ def _next_run(records: SeriesRecords, now: datetime) -> datetime:
     return due_at(today, records.due_minute)
 
 
-def _last_run(run: Run) -> LastRun:
+def _last_run(run: Run, set_aside: Mapping[int, str]) -> LastRun:
     assert run.end is not None
-    blocked = blocked_by(run.end.outcome, run.end.reason)
-    return LastRun(run.start.arm, run.start.slot_date, run.end.outcome, run.end.reason, blocked)
+    return LastRun(
+        run.start.arm,
+        run.start.slot_date,
+        run.end.outcome,
+        run.end.reason,
+        blocked=blocked_by(run.end.outcome, run.end.reason),
+        set_aside=set_aside.get(run.run_id),
+    )
 
 
 def _stream(name: str, rows: Sequence[Any], *, decided_through: date | None) -> StreamStatus:

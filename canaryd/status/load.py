@@ -23,6 +23,7 @@ from canaryd.store import judges, read, sentinels
 from canaryd.store.acknowledgements import acknowledgements
 from canaryd.store.engine import open_store
 from canaryd.store.epochs import deviations, epochs
+from canaryd.store.notes import invalid_runs
 from canaryd.store.rows import Series
 from canaryd.store.sentinels import SentinelDay
 from canaryd.windows import Grid, utc_date
@@ -64,6 +65,7 @@ def series_records(connection: Connection, series: Series, *, due_minute: int) -
     )
     known, notes = epochs(connection, series), deviations(connection, name)
     alarm = alarms[-1] if alarms else None
+    last_ended = {arm.name: read.latest_run(connection, name, arm=arm.name, outcome="ended") for arm in arms}
     return SeriesRecords(
         series=series,
         arms=arms,
@@ -86,7 +88,8 @@ def series_records(connection: Connection, series: Series, *, due_minute: int) -
             for stream in protocol.early_warning.streams
         },
         last_completed={arm.name: read.latest_run(connection, name, arm=arm.name, outcome="completed") for arm in arms},
-        last_ended={arm.name: read.latest_run(connection, name, arm=arm.name, outcome="ended") for arm in arms},
+        last_ended=last_ended,
+        set_aside=invalid_runs(connection, [run.run_id for run in last_ended.values() if run is not None]),
         open_runs=read.open_runs(connection, name),
     )
 

@@ -50,6 +50,7 @@ class SeriesRecords:
     last_ended: Mapping[str, Run | None]
     budget: tuple[BudgetLine, ...] = ()
     open_runs: tuple[Run, ...] = ()
+    set_aside: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,13 +205,17 @@ class DeviationNote:
 
 @dataclass(frozen=True, slots=True)
 class LastRun:
-    """How the latest ended run of an arm ended; `blocked` is the contract's word for why it was refused."""
+    """How the latest ended run of an arm ended; `blocked` is the contract's word for why it was refused.
+
+    `set_aside` is why nothing of it enters an analysis, None where something may.
+    """
 
     arm: str
     slot_date: date
     outcome: str
     reason: str
     blocked: str | None
+    set_aside: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
+from canaryd.runner.validity import SET_ASIDE
 from canaryd.status.judge import judge_banner, judge_lines
 from canaryd.status.live import Live, LiveSeries
 from canaryd.status.model import (
@@ -174,6 +175,8 @@ def _runs(series: SeriesStatus) -> Iterator[str]:
     for run in series.last_runs:
         if run.outcome != "completed":
             yield f"{run.arm}: the run of {run.slot_date} ended {run.outcome}: {run.reason}"
+        if run.set_aside in SET_ASIDE:
+            yield f"{run.arm}: {run.slot_date} is set aside as {run.set_aside}: {SET_ASIDE[run.set_aside]}"
         if run.blocked:
             yield f"BLOCKED {run.blocked}   run: {REMEDIES[run.blocked]}"
 

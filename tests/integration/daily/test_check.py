@@ -13,11 +13,25 @@ from canaryd.status.load import series_records
 from canaryd.store import read
 
 
-def check(world: Any) -> Any:
+def shown(world: Any) -> status.Status:
     with world.store.read() as connection:
         records = series_records(connection, read.series(connection, "s"), due_minute=190)
-    shown = series_status(records, world.clock.now())
-    return status.check_status(status.Status("0", "store", world.clock.now(), "system", (shown,)))
+    series = series_status(records, world.clock.now())
+    return status.Status("0", "store", world.clock.now(), "system", (series,))
+
+
+def check(world: Any) -> Any:
+    return status.check_status(shown(world))
+
+
+def test_a_day_without_one_right_answer_is_said_to_be_set_aside(make_world: Any) -> None:
+    world = make_world()
+    world.answers["tracked"] = lambda ask, n: Reply("<answer>-1</answer>", "stop")
+    assert world.measure(1).set_aside == {"tracked": "zero_pass_all"}
+    said = "tracked: 2027-01-01 is set aside as zero_pass_all: not one answer was right"
+    assert [said in line for line in status.as_text(shown(world)).splitlines()].count(True) == 1
+    runs = shown(world).to_json()["series"][0]["last_runs"]  # type: ignore[index,call-overload]
+    assert {run["arm"]: run["set_aside"] for run in runs} == {"tracked": "zero_pass_all", "control": None}
 
 
 @pytest.mark.parametrize(
