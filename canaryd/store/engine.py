@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, InternalError, OperationalError, StatementError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DataError,
+    DBAPIError,
+    IntegrityError,
+    NotSupportedError,
+    ProgrammingError,
+    StatementError,
+)
 
 from canaryd.errors import CanarydError, ConfigError, StoreUnavailable
 from canaryd.store.schema import REVISIONS
@@ -18,6 +26,7 @@ from canaryd.store.trouble import said_of
 #: Marks a SQLite file as a store of canaryd ("cnry").
 APPLICATION_ID = 0x636E7279
 _OLDEST_SQLITE = (3, 37)
+_INSUFFICIENT_PRIVILEGE = "42501"
 _POSTGRES_SETTINGS = {
     "TimeZone": "UTC",
     "statement_timeout": "30s",
@@ -72,10 +81,14 @@ class Store:
         except IntegrityError as error:
             # The driver's own text, and so its chain, may quote the refused row: prompts and answers stay out of logs.
             raise RowRefused(f"store {self.name} refused a row: {_broken_rule(error)}") from None
-        except (OperationalError, InternalError) as error:
+        except DataError:
+            raise RowRefused(f"store {self.name} refused a row: a value is out of the range of its column") from None
+        except DBAPIError as error:
+            if _is_our_mistake(error):
+                raise
             raise StoreUnavailable(f"store {self.name} cannot be used: {said_of(error)}") from error
         except StatementError as error:
-            if isinstance(error, DBAPIError) or error.orig is None:
+            if error.orig is None:
                 raise
             # A value that its column type refuses (a naive time, NaN in JSON): the type's own error says which.
             raise error.orig from None
@@ -240,6 +253,12 @@ def _require_store_file(connection: Connection, name: str) -> None:
     is_empty = connection.scalar(text("PRAGMA page_count")) == 0
     if not is_empty and connection.scalar(text("PRAGMA application_id")) != APPLICATION_ID:
         raise StoreUnavailable(f"{name} is a SQLite file of another program; name a file of canaryd in store.url")
+
+
+def _is_our_mistake(error: DBAPIError) -> bool:
+    """Return whether a statement was wrong, and not what it was said to."""
+    is_forbidden = getattr(error.orig, "sqlstate", None) == _INSUFFICIENT_PRIVILEGE
+    return isinstance(error, ProgrammingError | NotSupportedError) and not is_forbidden
 
 
 def _broken_rule(error: IntegrityError) -> str:

@@ -23,6 +23,7 @@ _CURES = (
     ("peer authentication failed", "run canaryd as the system user of that role, or name another in store.url"),
     ('role "', "create it with `createuser`, or name another in store.url"),
     ('database "', "create it with `createdb`, or name another in store.url"),
+    ("must be owner", "run it as the owner of the store's tables, or name that role in store.url"),
     ("permission denied", "grant the role what canaryd needs, or name another in store.url"),
     ("read-only transaction", "the server takes no writes; look whether it is a replica"),
     ("timeout", "the server is too slow or another process holds the rows; repeat, and look at the server"),

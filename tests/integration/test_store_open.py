@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ from sqlalchemy import create_engine, insert, text
 from canaryd.errors import StoreUnavailable
 from canaryd.records import Alarm
 from canaryd.store import read, samples, schema
-from canaryd.store.engine import Store, open_store, parse_url, revision
+from canaryd.store.check import quick_problem
+from canaryd.store.engine import RowRefused, Store, open_store, parse_url, revision
 from canaryd.store.lease import LeasePolicy, acquire_lease
+from canaryd.store.ledger import first_difference
 from canaryd.store.migrate import downgrade
 from canaryd.store.process import is_alive
 from canaryd.store.rows import Span
@@ -200,6 +203,44 @@ def test_a_full_disk_is_said_and_loses_nothing(migrated_file: Path, tmp_path: Pa
         append_sample(store, study.sample(run, "b", 1.0, text=long), run_id=run.run_id, lease=lease)
         with store.read() as connection:
             assert samples.tally(connection, Span("s", "old", study.day_1, study.day_1)).samples == 2
+
+
+def test_a_damaged_file_is_said_by_whoever_reads_it(migrated_file: Path, tmp_path: Path, study: Any) -> None:
+    path = tmp_path / "canaryd.db"
+    shutil.copy(migrated_file, path)
+    with open_store(f"sqlite:///{path}") as store:
+        lease = study.register(store)
+        (run,) = study.claim(store, lease, study.start())
+        append_sample(store, study.sample(run, "a", 1.0), run_id=run.run_id, lease=lease)
+        with store.read() as connection:
+            assert quick_problem(connection) is None
+            root = connection.execute(text("SELECT rootpage FROM sqlite_master WHERE name = 'sample'")).scalar_one()
+            size = connection.execute(text("PRAGMA page_size")).scalar_one()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with path.open("r+b") as file:
+        file.seek((root - 1) * size)
+        file.write(b"\xff" * size)
+    with open_store(f"sqlite:///{path}") as store:
+        with store.read() as connection:
+            assert quick_problem(connection) is not None
+        with (
+            pytest.raises(
+                StoreUnavailable, match="malformed; the file is damaged: run `canaryd db check`, and restore"
+            ),
+            store.read() as connection,
+        ):
+            first_difference(connection, "s")
+
+
+def test_a_number_too_large_for_its_column_is_a_refused_row(
+    new_postgres_database: Callable[..., str], migrated_database: str, study: Any
+) -> None:
+    with open_store(new_postgres_database(migrated_database)) as store:
+        lease = study.register(store)
+        (run,) = study.claim(store, lease, study.start())
+        with pytest.raises(RowRefused, match="a value is out of the range of its column"):
+            append_sample(store, study.sample(run, "a", 1.0, output_tokens=2**40), run_id=run.run_id, lease=lease)
 
 
 def test_a_locked_store_is_said(migrated_file: Path, tmp_path: Path, study: Any) -> None:

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from sqlalchemy import make_url, text
 
+from canaryd.errors import StoreUnavailable
 from canaryd.records import Alarm, Failure, RunEnd
 from canaryd.store import harness, samples, schema
 from canaryd.store.engine import Store, open_store
@@ -77,7 +78,10 @@ def test_the_daemons_role_measures_and_cannot_change_what_it_wrote(url: str, stu
             "UPDATE alembic_version SET version_num = '0001'",
             "SET session_replication_role = replica",
         ):
-            with pytest.raises(Exception, match=r"permission denied|must be owner"), store.write() as connection:
+            with (
+                pytest.raises(StoreUnavailable, match=r"(permission denied|must be owner) .*; \w+ .*store\.url"),
+                store.write() as connection,
+            ):
                 connection.execute(text(statement))
 
 
