@@ -17,6 +17,7 @@ from canaryd.runner.clock import clock_of
 from canaryd.runner.validity import SET_ASIDE
 from canaryd.schedule import due_at
 from canaryd.windows import utc_date
+from canaryd.wording import counted
 
 
 @click.command()
@@ -66,6 +67,7 @@ def run(config_file: str | None, slot: str, series_name: str | None, no_canary: 
 
 def _say_what_is_owed(config: Config, series: SeriesConfig, *, slot_date: date) -> None:
     """Print how many samples each arm owes, and what the budget says of them; everything pinned is checked."""
+    from canaryd.runner.judge import judged_asks
     from canaryd.runner.slot import slot_of
     from canaryd.runner.spending import budget_problem
     from canaryd.store.engine import open_store
@@ -77,6 +79,10 @@ def _say_what_is_owed(config: Config, series: SeriesConfig, *, slot_date: date) 
     for arm in series.arms:
         owed = sum(ask.arm == arm.name for ask in asks)
         click.echo(f"{series.name} {slot_date} {arm.name}: would ask {owed} samples of {arm.provider} {arm.model}")
+    if slot.judge is not None:
+        judge, answers = slot.judge.config, counted(judged_asks(asks, slot.panel), "answer")
+        anchors = counted(len(slot.judge.anchors), "anchor") if asks else "no anchor"
+        click.echo(f"{series.name} {slot_date} judge: would grade {answers} and {anchors} by {judge.identity}")
     if slot_date < slot.series.start_date:
         click.echo(f"{series.name} begins on {slot.series.start_date}; nothing is measured before")
     if problem is not None:

@@ -155,7 +155,7 @@ def _log_crash(*error: Any) -> None:
 
 def _secrets(config: Config) -> list[Secret]:
     webhook = config.service.webhook
-    names = {arm.credential for series in config.series for arm in series.arms if arm.credential is not None}
+    names = {arm.credential for series in config.series for arm in series.asked if arm.credential is not None}
     found = []
     for name in sorted(names | ({webhook.credential} if webhook else set())):
         try:

@@ -203,7 +203,7 @@ class Desk:
 
     def stuck(self, series: SeriesConfig, retry_wait_s: float) -> bool:
         """Return whether the child has been silent for longer than any call may take."""
-        longest = max(arm.timeout_s for arm in series.arms)
+        longest = max(arm.timeout_s for arm in series.asked)
         return self.worker is not None and self.worker.silent_s > longest + retry_wait_s + SILENCE_MARGIN_S
 
     def give_up(self, store: Store | None, *, now: datetime) -> None:

@@ -27,8 +27,8 @@ def reload(before: Loaded) -> Loaded:
     """Return the configuration as its file reads now.
 
     Schedule bounds, retries, credentials, prices, budgets, heartbeats, webhook, copies, the log level and the pace of
-    an arm may change. The rest is what a series was registered with, or where it is kept, and needs a new series or a
-    restart.
+    an arm or a judge may change. The rest is what a series was registered with, or where it is kept, and needs a new
+    series or a restart.
 
     Raises:
         ConfigError: it cannot be read, or changes something that may not change; the one in force stays.
@@ -57,7 +57,11 @@ def fixed_parts(config: Config) -> dict[str, Any]:
 
 
 def _fixed(series: SeriesConfig) -> SeriesConfig:
-    return replace(series, budget=Budget(), heartbeat_url=None, arms=tuple(_paceless(arm) for arm in series.arms))
+    judge = series.judge
+    if judge is not None:
+        judge = replace(judge, config=replace(judge.config, arm=_paceless(judge.config.arm)))
+    arms = tuple(_paceless(arm) for arm in series.arms)
+    return replace(series, budget=Budget(), heartbeat_url=None, arms=arms, judge=judge)
 
 
 def _paceless(arm: Arm) -> Arm:

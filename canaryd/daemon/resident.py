@@ -54,7 +54,7 @@ def run_daemon(options: Options) -> None:
     PlatformCollector(registry=registry)
     notifier = Notifier(os.environ, pid=os.getpid())
     loaded = load(options.config_path, log_level=options.log_level)
-    arms = [(series.name, arm.name) for series in loaded.config.series for arm in series.arms]
+    arms = [(series.name, arm.name) for series in loaded.config.series for arm in series.asked]
     metrics = ProcessMetrics(registry, settled=settled, arms=arms)
     configure_logs(loaded.level, count=lambda level: metrics.log_messages.labels(level).inc())
     service = Service(loaded, metrics=metrics, notifier=notifier)

@@ -178,6 +178,7 @@ def the_budget_counts_the_judge(say: Any, folder: Path) -> None:
     config = folder / "config.toml"
     text = config.read_text()
     config.write_text(text.replace("[[series.arm]]", "[series.budget]\ncalls_per_day = 63\n[[series.arm]]", 1))
+    assert "judge: would grade 6 answers and 2 anchors by openai:judge:1" in say("run", "--dry-run").out
     assert "calls_per_day is 63, 0 are used up and 64 more are needed" in say("run", code=69).out
     config.write_text(text)
 

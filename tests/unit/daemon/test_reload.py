@@ -22,6 +22,15 @@ model = "m"
 credential = "old_key"
 concurrency = 4
 params = { temperature = 0 }
+[series.judge]
+family = "f"
+version = "1"
+provider = "openai"
+model = "judge"
+credential = "judge_key"
+timeout_s = 60
+concurrency = 2
+anchors = "anchors.jsonl"
 """
 
 
@@ -31,6 +40,7 @@ params = { temperature = 0 }
         ("attempts = 3", "attempts = 5"),
         ('credential = "old_key"', 'credential = "new_key"'),
         ("concurrency = 4", "concurrency = 8\ntimeout_s = 30"),
+        ('credential = "judge_key"\ntimeout_s = 60', 'credential = "other_key"\ntimeout_s = 30'),
         ("[schedule]", "[retry]\ncalls = 2\n[schedule]"),
         ("[[series.arm]]", '[series.notify]\nheartbeat_url = "https://here/x"\n[[series.arm]]'),
     ],
@@ -50,6 +60,8 @@ def test_the_pace_and_the_keys_may_change(tmp_path: Path, old: str, new: str) ->
     [
         ('model = "m"', 'model = "m2"', "series 'main' changed"),
         ("temperature = 0", "temperature = 1", "series 'main' changed"),
+        ('model = "judge"', 'model = "other"', "series 'main' changed"),
+        ("anchors.jsonl", "others.jsonl", "series 'main' changed"),
         ('panel = "panel.jsonl"', 'panel = "other.jsonl"', "series 'main' changed"),
         ('name = "main"', 'name = "other"', "the list of series"),
         ('"03:10"', '"04:10"', "schedule.time_utc changed"),
