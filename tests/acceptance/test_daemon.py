@@ -20,6 +20,9 @@ from typing import Any
 
 import httpx2 as httpx
 import pytest
+from click.testing import CliRunner
+
+from canaryd.cli import cli
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 60.0
@@ -131,8 +134,14 @@ def write_panel(folder: Path, count: int = 30) -> None:
     (folder / "small.system.txt").write_text("Answer between <answer> and </answer>.\n")
 
 
-def make_project(canaryd: Any, folder: Path, port: int, names: tuple[str, ...] = ("main",)) -> Project:
-    assert canaryd("init", folder).code == 0
+def here(*arguments: str | Path) -> None:
+    """Run a command that must succeed in this process, which saves its start and its imports."""
+    done = CliRunner().invoke(cli, [str(argument) for argument in arguments])
+    assert done.exit_code == 0, done.exception
+
+
+def make_project(folder: Path, port: int, names: tuple[str, ...] = ("main",)) -> Project:
+    here("init", folder)
     write_panel(folder / "panel")
     project = Project(folder, port)
     head = '[demo]\nclock = "clock.txt"\n[store]\nurl = "sqlite:///canaryd.db"\n'
@@ -143,23 +152,21 @@ def make_project(canaryd: Any, folder: Path, port: int, names: tuple[str, ...] =
         ("--config", project.config, "db", "upgrade"),
         *(("--config", project.config, "register", "--series", name) for name in names),
     ):
-        done = canaryd(*command)
-        assert done.code == 0, done.err
+        here(*command)
     return project
 
 
-def register_anew(canaryd: Any, project: Project, config: str) -> None:
+def register_anew(project: Project, config: str) -> None:
     """Give a project another configuration before anything was measured; its series is registered with that one."""
     for file in project.folder.glob("canaryd.db*"):
         file.unlink()
     project.config.write_text(config)
-    registered = canaryd("--config", project.config, "register")
-    assert registered.code == 0, registered.err
+    here("--config", project.config, "register")
 
 
 @pytest.fixture
-def project(canaryd: Any, tmp_path: Path, port: int) -> Iterator[Project]:
-    made = make_project(canaryd, tmp_path / "project", port)
+def project(tmp_path: Path, port: int) -> Iterator[Project]:
+    made = make_project(tmp_path / "project", port)
     yield made
     for process in made.processes:
         if process.poll() is None:
@@ -319,9 +326,9 @@ def test_an_edited_panel_blocks_the_run_and_the_daemon_stays(project: Project) -
         assert project.rows("SELECT count(*) FROM sample") == [(0,)]
 
 
-def test_a_missing_key_is_a_refused_run_with_its_reason(canaryd: Any, project: Project) -> None:
+def test_a_missing_key_is_a_refused_run_with_its_reason(project: Project) -> None:
     config = project.config.read_text()
-    register_anew(canaryd, project, config.replace(arm("tracked", "large"), SlowModel(at_once=0).arm))
+    register_anew(project, config.replace(arm("tracked", "large"), SlowModel(at_once=0).arm))
     with project.daemon():
         project.set_clock(f"{DAY_1}T03:10:00+00:00")
         blocked = 'canaryd_run_blocked{arm="tracked",reason="credentials",series="main"}'
@@ -329,7 +336,7 @@ def test_a_missing_key_is_a_refused_run_with_its_reason(canaryd: Any, project: P
     assert project.outcomes(DAY_1) == [("control", "refused"), ("tracked", "refused")]
 
 
-def test_two_daemons_share_a_store_and_the_second_takes_over(canaryd: Any, project: Project, free_port: int) -> None:
+def test_two_daemons_share_a_store_and_the_second_takes_over(project: Project, free_port: int) -> None:
     with project.daemon() as first:
         second = project.start(port=free_port, log="second.log")
         standby = project.folder / "second.log"
@@ -346,8 +353,8 @@ def test_two_daemons_share_a_store_and_the_second_takes_over(canaryd: Any, proje
     assert second.wait(PATIENCE_S) == 0
 
 
-def test_several_series_in_one_daemon(canaryd: Any, tmp_path: Path, port: int) -> None:
-    project = make_project(canaryd, tmp_path / "several", port, names=("main", "other"))
+def test_several_series_in_one_daemon(tmp_path: Path, port: int) -> None:
+    project = make_project(tmp_path / "several", port, names=("main", "other"))
     with project.daemon():
         project.set_clock(f"{DAY_1}T03:10:00+00:00")
         ended = "SELECT series, arm, outcome FROM run_start JOIN run_end USING (run_id) ORDER BY series, arm"
@@ -445,13 +452,11 @@ def completion(number: int) -> dict[str, Any]:
     }
 
 
-def test_told_to_end_in_a_run_it_lets_calls_in_flight_land_and_keeps_the_slot_open(
-    canaryd: Any, project: Project
-) -> None:
+def test_told_to_end_in_a_run_it_lets_calls_in_flight_land_and_keeps_the_slot_open(project: Project) -> None:
     model = SlowModel(at_once=8)
     (project.folder / "slow.key").write_text("a-key\n")
     config = project.config.read_text().replace(arm("tracked", "large"), model.arm)
-    register_anew(canaryd, project, config + '[credentials]\nslow_file = "slow.key"\n')
+    register_anew(project, config + '[credentials]\nslow_file = "slow.key"\n')
     process = project.start()
     project.set_clock(f"{DAY_1}T03:10:00+00:00")
     wait_for(lambda: model.arrived == 12, "four calls in flight")
