@@ -27,8 +27,8 @@ from canaryd.errors import MeasurementRefused
 from canaryd.judging import ASKED_AT_MOST, JudgeConfig
 from canaryd.providers.base import Provider, ProviderError, failure_kind
 from canaryd.records import OUTCOME_FAILURES, Ask, Failure, Reply
+from canaryd.runner.calls import retried
 from canaryd.runner.clock import Clock
-from canaryd.runner.retry import Spent, jitter_of, wait_s
 from canaryd.windows import utc_date
 
 
@@ -195,40 +195,30 @@ def _total(costs: Sequence[float | None]) -> float | None:
 
 
 async def _ask(bout: Bout, bench: Bench) -> Reply | Failure:
-    clock = bench.clock
     ask = Ask(
         series=bench.duel.plan.name,
         arm=bout.judge.arm.name,
-        slot_date=utc_date(clock.now()),
+        slot_date=utc_date(bench.clock.now()),
         item_id=bout.question.id,
         replicate=0 if bout.turn.ordering == "a_first" else 1,
         system=RUBRIC,
         prompt=prompt_of(bout.question.query, in_order(bout.retrievals, bout.turn.ordering)),
     )
-    calls, waited_s = 0, 0.0
-    while True:
-        calls += 1
+
+    async def once() -> Reply:
         bench.budget.spend()
-        try:
-            return await bench.providers[bout.turn.judge].ask(ask)
-        except ProviderError as error:
-            if error.kind in OUTCOME_FAILURES:
-                return Failure(error.kind, error.detail)
-            wait = wait_s(
-                error.kind,
-                retry_after_s=error.retry_after_s,
-                spent=Spent(calls, waited_s),
-                policy=bench.retry,
-                jitter=jitter_of(ask, calls),
-            )
-            if wait is None:
-                raise MeasurementRefused(
-                    f"judge {bout.turn.judge} could not be asked ({error}), so the duel stops here; what is recorded "
-                    "stays, and the same command goes on from there",
-                    reason="judge_unreachable",
-                ) from None
-            await clock.sleep(wait)
-            waited_s += wait
+        return await bench.providers[bout.turn.judge].ask(ask)
+
+    answer, _ = await retried(ask, once, policy=bench.retry, clock=bench.clock)
+    if not isinstance(answer, ProviderError):
+        return answer
+    if answer.kind in OUTCOME_FAILURES:
+        return Failure(answer.kind, answer.detail)
+    raise MeasurementRefused(
+        f"judge {bout.turn.judge} could not be asked ({answer}), so the duel stops here; what is recorded stays, and "
+        "the same command goes on from there",
+        reason="judge_unreachable",
+    )
 
 
 def _keep(entry: Entry, bench: Bench) -> None:

@@ -7,10 +7,12 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import TypeAlias
 
+from canaryd.config import Retry
 from canaryd.errors import EXIT_INTERRUPTED, CanarydError
-from canaryd.providers.base import Provider
+from canaryd.providers.base import Provider, ProviderError
 from canaryd.records import Ask, Reply
 from canaryd.runner.clock import Clock
+from canaryd.runner.retry import Spent, jitter_of, wait_s
 
 Call: TypeAlias = Callable[[Ask, Provider], Awaitable[Reply]]
 #: Why requests were left out once the process was told to end.
@@ -73,3 +75,32 @@ async def wait(seconds: float, clock: Clock) -> None:
     """Wait for the next call, unless the process is told to end."""
     told = drain.get()
     await (clock.sleep(seconds) if told is None else told.wait(seconds, clock))
+
+
+async def retried(
+    ask: Ask,
+    once: Callable[[], Awaitable[Reply]],
+    *,
+    policy: Retry,
+    clock: Clock,
+    stops: Callable[[float], bool] = lambda _: False,
+) -> tuple[Reply | ProviderError, int]:
+    """Return what one question brought, asked again where nothing was measured, and how many calls it took.
+
+    `once` makes one call; `stops` says whether none may begin in so many seconds. The error is that of the last call.
+    """
+    calls, waited_s = 0, 0.0
+    while True:
+        calls += 1
+        try:
+            return await once(), calls
+        except ProviderError as error:
+            spent = Spent(calls, waited_s)
+            jitter = jitter_of(ask, calls)
+            rest_s = wait_s(error.kind, retry_after_s=error.retry_after_s, spent=spent, policy=policy, jitter=jitter)
+            if rest_s is None or stops(rest_s):
+                return error, calls
+            await wait(rest_s, clock)
+            waited_s += rest_s
+            if is_told_to_end():
+                return error, calls

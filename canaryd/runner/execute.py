@@ -13,10 +13,9 @@ from canaryd.config import Retry
 from canaryd.errors import CanarydError
 from canaryd.providers.base import Provider, ProviderError
 from canaryd.records import CONFIG_FAILURES, Arm, Ask, Failure, Grade, Reply, Sample
-from canaryd.runner.calls import TOLD_TO_END, call, is_told_to_end, wait
+from canaryd.runner.calls import TOLD_TO_END, call, is_told_to_end, retried, wait
 from canaryd.runner.clock import Clock
 from canaryd.runner.plan import key_of
-from canaryd.runner.retry import Spent, jitter_of, wait_s
 from canaryd.runner.validity import failure_of
 
 GradeReply = Callable[[Ask, str], Awaitable[Grade | Failure]]
@@ -177,25 +176,21 @@ def _replayed(reply: Reply, execution: Execution) -> Failure | None:
 
 async def answered(ask: Ask, lane: Lane, *, retry: Retry, clock: Clock) -> tuple[Reply | Failure, int]:
     """Return what one question brought, retried where nothing was measured, and how many calls it took."""
-    calls, waited_s = 0, 0.0
-    while True:
-        calls += 1
+
+    async def once() -> Reply:
         try:
             reply = await call.get()(ask, lane.provider)
         except ProviderError as error:
             lane.usage.add(error)
-            spent = Spent(calls, waited_s)
-            jitter = jitter_of(ask, calls)
-            rest_s = wait_s(error.kind, retry_after_s=error.retry_after_s, spent=spent, policy=retry, jitter=jitter)
-            if rest_s is None or _why_stopped(ask, lane, clock=clock, in_s=rest_s):
-                return Failure(error.kind, error.detail), calls
-            await wait(rest_s, clock)
-            waited_s += rest_s
-            if is_told_to_end():
-                return Failure(error.kind, error.detail), calls
-        else:
-            lane.usage.add(reply)
-            return reply, calls
+            raise
+        lane.usage.add(reply)
+        return reply
+
+    def stops(in_s: float) -> bool:
+        return _why_stopped(ask, lane, clock=clock, in_s=in_s) is not None
+
+    answer, calls = await retried(ask, once, policy=retry, clock=clock, stops=stops)
+    return (Failure(answer.kind, answer.detail) if isinstance(answer, ProviderError) else answer), calls
 
 
 def _why_stopped(ask: Ask, lane: Lane, *, clock: Clock, in_s: float = 0.0) -> str | None:
