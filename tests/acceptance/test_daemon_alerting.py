@@ -26,6 +26,7 @@ from typing import Any
 
 import httpx2 as httpx
 import pytest
+from asking import board
 
 from canaryd import graders
 from canaryd.daily import measure_slot
@@ -193,6 +194,18 @@ class Chain:
         )
         return found
 
+    def silent_panels(self) -> set[str]:
+        """Return the panels of the dashboards of which a query finds nothing of what was scraped."""
+        return {
+            panel["title"]
+            for name in ("overview", "operation")
+            for panel in board("prometheus", name)["panels"]
+            for target in panel["targets"]
+            if not self.query(
+                re.sub(r"\$(job|instance|series)", ".+", target["expr"].replace("$__rate_interval", "30m"))
+            )
+        }
+
     def firing(self, name: str) -> int:
         return len(self.query(f'ALERTS{{alertname="{name}", alertstate="firing"}}'))
 
@@ -231,6 +244,7 @@ def test_the_planted_regression_pages_once_and_the_null_never(tmp_path: Path, in
         (paged,) = [one for one in receiver.alerts if one["labels"]["alertname"] == "CanarydRegressionDeclared"]
         assert paged["labels"]["instance"] == f"127.0.0.1:{drop.port}", "and never for the null"
         wait_for(lambda: receiver.received("CanarydWatchdog"), "the heartbeat of the chain")
+        assert chain.silent_panels() == {"Blocked", "Budget"}, "nothing is blocked, and there is no budget"
 
 
 @pytest.fixture(autouse=True)
