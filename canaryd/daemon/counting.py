@@ -16,6 +16,7 @@ def counted_calls(report: Callable[[Mapping[str, Any]], None]) -> Call:
     asked: set[Ask] = set()
 
     async def call(ask: Ask, provider: Provider) -> Reply:
+        """Ask the provider, and report how it went."""
         began_s, kind = time.monotonic(), None
         is_retry = ask in asked
         asked.add(ask)

@@ -153,6 +153,7 @@ class JudgeBench:
         said: dict[str, str] = {}
 
         async def one(anchor: Anchor, question: graders.Question) -> None:
+            """Ask about one anchor and keep what is said."""
             asked = Ask(like.series, like.arm, like.slot_date, anchor.id, 0, system="", prompt="")
             opinion = await self.opinion(question, asked)
             label = None if isinstance(opinion, Failure) else label_of(opinion.text)
