@@ -178,6 +178,7 @@ async def answered(ask: Ask, lane: Lane, *, retry: Retry, clock: Clock) -> tuple
     """Return what one question brought, retried where nothing was measured, and how many calls it took."""
 
     async def once() -> Reply:
+        """Make one attempt."""
         try:
             reply = await call.get()(ask, lane.provider)
         except ProviderError as error:
@@ -187,6 +188,7 @@ async def answered(ask: Ask, lane: Lane, *, retry: Retry, clock: Clock) -> tuple
         return reply
 
     def stops(in_s: float) -> bool:
+        """Return whether no further attempt may begin after so long a wait."""
         return _why_stopped(ask, lane, clock=clock, in_s=in_s) is not None
 
     answer, calls = await retried(ask, once, policy=retry, clock=clock, stops=stops)
