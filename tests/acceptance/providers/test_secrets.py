@@ -98,7 +98,7 @@ class Leaky:
 
     def of(self, series: str) -> list[str]:
         """The questions of a series that were asked so far; the first of them is answered well."""
-        return [item_id for name, item_id in self.met if name == series]
+        return [item_id for name, item_id in list(self.met) if name == series]
 
     def look_around(self) -> None:
         """Look, while a call is on its way, at what everybody may read of processes, and at what the store writes."""
@@ -164,6 +164,7 @@ def test_no_key_is_left_anywhere(canaryd: Any, leaky: Leaky, port: int, tmp_path
         "VARIABLE": KEYS["variable"],
         "NAMED_FILE": str(tmp_path / "keys" / "named"),
         "TMPDIR": str(tmp_path / "tmp"),
+        "MPLCONFIGDIR": str(tmp_path.parent / "fonts"),
     }
 
     def say(*arguments: str, code: int, config: str = "config.toml", **more: str) -> Any:
@@ -230,11 +231,18 @@ def scores_of_code(folder: Path) -> set[float | None]:
 def measured_by_the_daemon(folder: Path, port: int, variables: dict[str, str]) -> str:
     """Run the daemon until it has measured the third day of every series, and return its metrics."""
     command = [sys.executable, "-m", "canaryd", "--config", str(folder / "config.toml"), "daemon"]
+    # It draws no pages, for want of a folder: what stands in a report is looked at in one that is asked for.
+    (folder / "no-folder").touch()
     with (folder / "daemon.log").open("wb") as log:
         process = subprocess.Popen(
             [*command, "--log-level", "debug", "--web.listen-address", f"127.0.0.1:{port}"],
             cwd=folder,
-            env={"PATH": os.environ["PATH"], "HOME": str(folder), **variables},
+            env={
+                "PATH": os.environ["PATH"],
+                "HOME": str(folder),
+                "CACHE_DIRECTORY": str(folder / "no-folder"),
+                **variables,
+            },
             stderr=log,
         )
     try:
