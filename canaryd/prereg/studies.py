@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast, get_args
 
 from canaryd import checks
+from canaryd.params import json_values, request_params
 from canaryd.prereg.model import Planning, Statement
 from canaryd.stats.study_params import CalibrationParams, PositiveControl, SeenIn, ValidationParams
 from canaryd.tables import Table
@@ -48,8 +49,8 @@ def _positive_control(table: Table) -> PositiveControl:
         name=table.take("name", str, check=checks.name),
         arm=table.optional("arm", str),
         model=table.optional("model", str),
-        params=table.table("params").rest(),
-        options=table.table("options").rest(),
+        params=request_params(table.table("params")),
+        options=json_values(table.table("options")),
     )
     table.done()
     return control

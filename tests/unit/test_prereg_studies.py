@@ -47,6 +47,10 @@ def test_a_bad_number_is_refused_with_its_line(line: str, message: str) -> None:
     ("controls", "message"),
     [
         ("controls = []\n", "validation.controls is required: name at least one change"),
+        (
+            'controls = [{ name = "a", params = { max_tokens = 0 } }]\n',
+            "params.max_tokens is 0, but must be a whole number from 1 on",
+        ),
         ('controls = [{ name = "a", size = 3 }]\n', "size is unknown; allowed here: arm, model, name, options, params"),
         ('controls = [{ name = "a b" }]\n', "is 'a b', but must be 1 to 63 small letters, digits, - and _"),
         ('controls = [{ name = "a" }, { name = "a" }]\n', "names two controls 'a'; rename one"),
