@@ -134,8 +134,9 @@ def test_a_judge_that_moves_is_said_before_any_number(
     say: Any, judge: SimulatedModel, primary: bool, tmp_path: Path
 ) -> None:
     folder = tmp_path / "project"
-    assert "ok    judge        openai:judge:1" in say("doctor").out
-    the_budget_counts_the_judge(say, folder)
+    if not primary:  # what does not depend on it is proved once
+        assert "ok    judge        openai:judge:1" in say("doctor").out
+        the_budget_counts_the_judge(say, folder)
     measure_days(tmp_path, DAY_1, count=10)
     calm = say("status", "--json").json["series"][0]
     assert (calm["judge"]["state"], calm["judge"]["agreeing"], calm["judge"]["anchors"]) == ("ok", 2, 2)
@@ -167,10 +168,11 @@ def test_a_judge_that_moves_is_said_before_any_number(
     assert 'canaryd_judge_state{series="main",state="moved"} 1' in metrics
     assert 'canaryd_judge_agreement_ratio{series="main"} 0.5' in metrics
     say("verify")
-    assert f"{2 * 13 * 24} " in say("regrade").out
-    say("export", "--series", "main", "whole.jsonl")
-    say("verify", "whole.jsonl")
-    another_judge_refuses_the_day_by_name(say, folder)
+    if not primary:
+        assert f"{2 * 13 * 24} " in say("regrade").out
+        say("export", "--series", "main", "whole.jsonl")
+        say("verify", "whole.jsonl")
+        another_judge_refuses_the_day_by_name(say, folder)
 
 
 def the_budget_counts_the_judge(say: Any, folder: Path) -> None:
