@@ -34,6 +34,7 @@ from canaryd.store.notes import invalid_runs
 from canaryd.store.retention import expire_old_texts
 from canaryd.store.rows import AlreadyClaimed, Invalid
 from canaryd.target_config import recorded
+from canaryd.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +293,7 @@ def _spending(lane: Lane) -> harness.Spending:
 def _why_incomplete(lane: Lane, *, missing: int) -> str:
     kinds = sorted({result.kind for result in lane.results if isinstance(result, Failure) and result.is_harness})
     because = lane.stopped or f"failures: {', '.join(kinds)}"
-    return f"{missing} samples are not measured ({because})"
+    return f"{counted(missing, 'sample')} not measured ({because})"
 
 
 def _append(books: Books, rows: Sequence[tuple[int, Sample]]) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from canaryd.wording import counted
+
 if TYPE_CHECKING:
     from canaryd.duel.report import DuelReport
 
@@ -33,8 +35,10 @@ def lint_command(fixture: Path) -> None:
     for complaint in complaints:
         click.echo(complaint)
     if complaints:
-        raise ConfigError(f"{fixture}: {len(complaints)} complaints; mend them before you register a duel on it")
-    click.echo(f"{fixture}: clean, {len(parse_fixture(data, source=str(fixture)))} questions")
+        raise ConfigError(
+            f"{fixture}: {counted(len(complaints), 'complaint')}; mend them before you register a duel on it"
+        )
+    click.echo(f"{fixture}: clean, {counted(len(parse_fixture(data, source=str(fixture))), 'question')}")
 
 
 @duel.command("register")
@@ -50,9 +54,8 @@ def register_command(plan: Path) -> None:
         click.echo(f"warning: {warning}", err=True)
     what = "registered" if is_new else "was registered before"
     found = project.duel
-    click.echo(
-        f"{project.lock}: {what}, {len(found.questions)} questions, {len(found.anchors)} anchors, {found.digest}"
-    )
+    sizes = f"{counted(len(found.questions), 'question')}, {counted(len(found.anchors), 'anchor')}"
+    click.echo(f"{project.lock}: {what}, {sizes}, {found.digest}")
 
 
 @duel.command("run")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from canaryd.cli.context import load_config
+from canaryd.wording import counted
 
 
 @click.group()
@@ -29,4 +30,4 @@ def baseline_command(config_file: str | None, samples: int, series_name: str | N
         today = utc_date(clock_of(config).now())
         slot = slot_of(config, config.one_series(series_name), store=store, slot_date=today)
         for burst in take_burst(slot, samples=samples):
-            click.echo(f"{burst.item_id}: mean {burst.total / burst.n:.2f} over {burst.n} samples")
+            click.echo(f"{burst.item_id}: mean {burst.total / burst.n:.2f} over {counted(burst.n, 'sample')}")

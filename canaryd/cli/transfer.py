@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 
 from canaryd.cli.context import load_config
 from canaryd.errors import UsageError
+from canaryd.wording import counted
 
 
 @click.command()
@@ -141,7 +142,7 @@ def import_(
             names=_names(columns),
         )
         verdicts = import_foreign(store, read_rows(file), foreign=foreign, now=now)
-        click.echo(f"series {series_name} is imported; {len(verdicts)} windows are decided")
+        click.echo(f"series {series_name} is imported; {counted(len(verdicts), 'window')} decided")
 
 
 def _names(columns: tuple[str, ...]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from canaryd.duel.anchors import Movement
 from canaryd.duel.diagnostics import Rate
 from canaryd.duel.model import LABELS, SIDES
 from canaryd.duel.report import DuelReport
+from canaryd.wording import counted
 
 _PAGE = """\
 <!doctype html>
@@ -226,9 +227,10 @@ def _anchors(report: DuelReport) -> Section:
 def _movement(found: Movement) -> Section:
     ci = found.shift.ci
     interval = f"[{_points(ci[0])}, {_points(ci[1])}]" if ci else f"none ({found.shift.status})"
+    over = counted(found.questions, "question")
     sentences = (
         f"What moved: {found.moved}.",
-        f"The weighted gap moved by {_points(found.shift.gap)} points, {interval}, over {found.questions} questions.",
+        f"The weighted gap moved by {_points(found.shift.gap)} points, {interval}, over {over}.",
     )
     rows = tuple((judge, str(len(ids)), ", ".join(ids)) for judge, ids in found.anchors_moved.items())
     return Section("Against the earlier duel", sentences, ("judge", "anchors moved", "which"), rows)

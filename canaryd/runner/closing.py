@@ -18,6 +18,7 @@ from canaryd.store.lease import Lease
 from canaryd.store.notes import invalid_runs
 from canaryd.store.rows import AlreadyClaimed, Invalid, Series, Span
 from canaryd.windows import utc_date
+from canaryd.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,7 @@ def mark_slot(books: Books, runs: Sequence[Run]) -> str | None:
     reason = run_invalid_reason([sample.result for sample in stored]) if stored else None
     if reason is None or set(marked.values()) - {CANARY_FAILED}:
         return None
-    note = f"{len(stored)} samples of {start.arm} on {start.slot_date}"
+    note = f"{counted(len(stored), 'sample')} of {start.arm} on {start.slot_date}"
     for run in runs:
         if run.run_id not in marked:
             write.append_validity(books.store, Invalid(reason, note, books.clock.now(), run_id=run.run_id))

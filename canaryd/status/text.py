@@ -18,7 +18,7 @@ from canaryd.status.model import (
     WithInvalid,
 )
 from canaryd.status.remedies import REMEDIES
-from canaryd.wording import interval, points
+from canaryd.wording import counted, interval, points
 
 _MARKS = {"ok": "●", "warming_up": "○", "not_evaluable": "!"}
 _DIRECTIONS = {"down": "regression", "up": "improvement"}
@@ -194,7 +194,7 @@ def _deviations(series: SeriesStatus) -> Iterator[str]:
             yield f"deviation {note.kind} on {note.date}: {note.reason}"
     bare = [note.date for note in series.deviations if note.kind == "no_canary"]
     if bare:
-        yield f"{len(bare)} slots were measured without the trivial task, the last on {max(bare)}"
+        yield f"{counted(len(bare), 'slot')} measured without the trivial task, the last on {max(bare)}"
 
 
 def _window(window: WindowFigures, min_effect: float) -> Iterator[str]:

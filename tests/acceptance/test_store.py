@@ -358,7 +358,7 @@ def test_a_series_that_was_measured_elsewhere(here: Callable[..., Any], canaryd:
     assert (incomplete.code, "--column score=NAME" in incomplete.err) == (64, True)
     imported = here(*command, "--column", "score=mark")
     assert imported.code == 0, imported.err
-    assert "2 windows are decided" in imported.out
+    assert "2 windows decided" in imported.out
     assert here("verify", "--series", "theirs").code == 0
     with open_store(f"sqlite:///{folder / 'canaryd.db'}") as store, store.read() as connection:
         assert read.series(connection, "theirs").imported_at is not None

@@ -61,7 +61,7 @@ def test_what_is_in_flight_lands_and_the_next_run_goes_on(canaryd: Any, real_pro
     held.released.set()
     _, said = process.communicate(timeout=PATIENCE_S)
     assert said.strip() == (
-        "canaryd: the slot 2027-01-01 of openai is not complete (tracked: 5 samples are not measured (the process was "
+        "canaryd: the slot 2027-01-01 of openai is not complete (tracked: 5 samples not measured (the process was "
         "told to end)); what landed is stored, and the same day canaryd goes on from there"
     )
     assert process.returncode == 130

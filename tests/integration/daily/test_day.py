@@ -66,7 +66,7 @@ def test_the_next_attempt_asks_only_what_is_missing(make_world: Any) -> None:
     world.measure(1)
     assert world.outcomes(1) == [
         ("control", 1, "completed", ""),
-        ("tracked", 1, "incomplete", "1 samples are not measured (failures: timeout)"),
+        ("tracked", 1, "incomplete", "1 sample not measured (failures: timeout)"),
     ]
     world.asked.clear()
     world.answers["tracked"] = good
@@ -169,7 +169,7 @@ def test_a_reply_that_lands_after_midnight_belongs_to_its_slot(make_world: Any) 
     world.answers["tracked"] = slow
     world.measure(1, hour=23)
     ((arm, _, outcome, reason),) = world.outcomes(1)
-    assert (arm, outcome, reason) == ("tracked", "incomplete", "5 samples are not measured (the UTC day ended)")
+    assert (arm, outcome, reason) == ("tracked", "incomplete", "5 samples not measured (the UTC day ended)")
     assert counts(world, "tracked", 1)[0] == 1
     assert len(world.asked) == 1
 

@@ -118,7 +118,7 @@ def test_a_run_without_the_trivial_task_is_a_deviation(make_world: Any) -> None:
         records = series_records(connection, read.series(connection, "s"), due_minute=190)
     assert (note.kind, note.slot_date) == ("no_canary", world.at(1))
     shown = status.Status("0", "store", world.clock.now(), "system", (series_status(records, world.clock.now()),))
-    assert "1 slots were measured without the trivial task, the last on 2027-01-01" in status.as_text(shown)
+    assert "1 slot measured without the trivial task, the last on 2027-01-01" in status.as_text(shown)
 
 
 def test_a_refused_arm_is_asked_again_and_the_same_refusal_is_one_row(make_world: Any) -> None:
