@@ -192,7 +192,10 @@ def _decide(store: Store, *, days: range) -> None:
             ledger.extend(connection, SERIES, kind="verdict", row_id=key)
         for day in days:
             slot = START + timedelta(days=day)
-            steps = [EarlyWarningDay(SERIES, stream, 1, slot, day + 1, 1.0, 20.0, False, slot) for stream in _STREAMS]
+            segment, place = divmod(day, subject.prereg.early_warning.max_segment_days)
+            steps = [
+                EarlyWarningDay(SERIES, stream, segment + 1, slot, place, 1.0, 20.0, False, slot) for stream in _STREAMS
+            ]
             ledger.add(
                 connection,
                 SERIES,

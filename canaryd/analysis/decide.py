@@ -95,9 +95,8 @@ def _new_early_warnings(evidence: Evidence, *, now: datetime, epochs: Sequence[S
     last = evidence.last_closed_day(now)
     rows: list[EarlyWarningDay] = []
     for stream in params.streams:
-        stored = read.early_warnings(evidence.connection, series.name, stream=stream)
-        newest = [row.slot_date for row in stored if row.segment == stored[-1].segment]
-        table = evidence.day_table(stream, first=min(newest, default=series.start_date), last=last)
+        stored = read.early_warnings(evidence.connection, series.name, stream=stream, newest_segment=True)
+        table = evidence.day_table(stream, first=stored[0].slot_date if stored else series.start_date, last=last)
         if table is not None:
             fresh = [epoch.epoch.first_date for epoch in epochs[1:]]
             rows += watch(table, series=series.name, stream=stream, params=params, fresh_starts=fresh, stored=stored)

@@ -107,18 +107,24 @@ class Evidence:
         subject, coverage = self.subject, self.subject.prereg.early_warning.min_coverage
         value: CellValue = "log_output_tokens" if stream == "tokens" else "score"
         arms = (subject.tracked, *subject.controls[:1])
-        cells = [
-            self.cells(Span(subject.series.name, arm, first, last), value=value)
+        means = [
+            samples.item_day_means(
+                self.connection,
+                Span(subject.series.name, arm, first, last),
+                value=value,
+                include_invalid=self.include_invalid,
+            )
             for arm in (arms if stream == "difference" else arms[:1])
         ]
         if stream != "difference":
-            return day_table(cells[0], subject.item_ids, min_coverage=coverage)
-        if len(cells) < 2:
+            return day_table(means[0], subject.item_ids, min_coverage=coverage)
+        if len(means) < 2:
             return None
         both = Span(subject.series.name, subject.tracked, first, last)
-        apart = caught_up_alone(self.connection, both, partner=subject.controls[0])
-        together = [each.without(apart) for each in cells]
-        return difference_table(together[0], together[1], shared=subject.item_ids, min_coverage=coverage)
+        for item, day in caught_up_alone(self.connection, both, partner=subject.controls[0]):
+            for of_arm in means:
+                of_arm.get(day, {}).pop(item, None)
+        return difference_table(means[0], means[1], shared=subject.item_ids, min_coverage=coverage)
 
 
 def _rests_on(index: int) -> set[int]:

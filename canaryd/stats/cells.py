@@ -134,6 +134,13 @@ class Cells:
             return self
         return Cells(row for row in self._rows if (row.item_id, row.day) not in left_out)
 
+    def day_means(self) -> dict[date, dict[str, float]]:
+        """Return by day the mean of each item on it."""
+        means: dict[date, dict[str, float]] = {day: {} for day in self.days}
+        for row in self._rows:
+            means[row.day][row.item_id] = row.total / row.n
+        return means
+
     def plus(self, other: Cells) -> Cells:
         """Return both sets together; where both hold an (item, day), its samples are added up."""
         merged = {(row.item_id, row.day): row for row in self._rows}

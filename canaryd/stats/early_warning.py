@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from canaryd.records import EarlyWarningDay
-from canaryd.stats.cells import Cells, FloatArray
+from canaryd.stats.cells import FloatArray
 from canaryd.stats.eprocess import IntArray, capital_path
 from canaryd.stats.watch_params import EarlyWarningParams, Stream
+
+#: The mean of each item on each day that it has samples on.
+DayMeans: TypeAlias = Mapping[date, Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +46,22 @@ class ChangeDates:
     days: tuple[date, ...]
 
 
-def day_table(cells: Cells, items: Collection[str], *, min_coverage: float) -> DayTable:
+def day_table(means: DayMeans, items: Collection[str], *, min_coverage: float) -> DayTable:
     """Return the item means of one arm on its usable days, over `items` (the arm's, without sentinels).
 
     A day is usable where at least `min_coverage` of the items have a sample; other days are skipped, not imputed.
     """
-    mean, present = _grid(cells, items=items, days=cells.days)
-    return _usable(DayTable(cells.days, mean, present), min_coverage)
+    days = tuple(sorted(means))
+    mean, present = _grid(means, items=items, days=days)
+    return _usable(DayTable(days, mean, present), min_coverage)
 
 
-def difference_table(tracked: Cells, control: Cells, *, shared: Collection[str], min_coverage: float) -> DayTable:
+def difference_table(tracked: DayMeans, control: DayMeans, *, shared: Collection[str], min_coverage: float) -> DayTable:
     """Return tracked minus control item means over the `shared` items, a cell counting only where both arms have it.
 
     A shock that both arms share on a day, on all items or on one, cancels inside the cell.
     """
-    days = tuple(sorted(set(tracked.days) & set(control.days)))
+    days = tuple(sorted(set(tracked) & set(control)))
     tracked_mean, tracked_present = _grid(tracked, items=shared, days=days)
     control_mean, control_present = _grid(control, items=shared, days=days)
     present = tracked_present & control_present
@@ -64,17 +69,12 @@ def difference_table(tracked: Cells, control: Cells, *, shared: Collection[str],
     return _usable(DayTable(days, mean, present), min_coverage)
 
 
-def _grid(cells: Cells, *, items: Collection[str], days: Sequence[date]) -> tuple[FloatArray, NDArray[np.bool_]]:
-    column_of = {item: column for column, item in enumerate(sorted(items))}
-    row_of = {day: row for row, day in enumerate(days)}
-    columns = np.array([column_of.get(item, -1) for item in cells.items], dtype=np.intp)[cells.item_index]
-    rows = np.array([row_of.get(day, -1) for day in cells.days], dtype=np.intp)[cells.day_index]
-    wanted = (columns >= 0) & (rows >= 0)
-    mean = np.zeros((len(days), len(column_of)))
-    present = np.zeros(mean.shape, dtype=np.bool_)
-    mean[rows[wanted], columns[wanted]] = cells.total[wanted] / cells.n[wanted]
-    present[rows[wanted], columns[wanted]] = True
-    return mean, present
+def _grid(means: DayMeans, *, items: Collection[str], days: Sequence[date]) -> tuple[FloatArray, NDArray[np.bool_]]:
+    columns = sorted(items)
+    shape = (len(days), len(columns))
+    mean = np.array([[means[day].get(item, 0.0) for item in columns] for day in days], dtype=np.float64)
+    present = np.array([[item in means[day] for item in columns] for day in days], dtype=np.bool_)
+    return mean.reshape(shape), present.reshape(shape)
 
 
 def _usable(table: DayTable, min_coverage: float) -> DayTable:

@@ -149,11 +149,18 @@ def alarms(connection: Connection, name: str) -> tuple[Alarm, ...]:
 
 
 def early_warnings(
-    connection: Connection, name: str, *, stream: Literal["score", "tokens", "difference"]
+    connection: Connection,
+    name: str,
+    *,
+    stream: Literal["score", "tokens", "difference"],
+    newest_segment: bool = False,
 ) -> tuple[EarlyWarningDay, ...]:
-    """Return the steps of one early-warning stream of a series, by segment and day."""
+    """Return the steps of one early-warning stream of a series, or of its newest segment, by segment and day."""
     row = schema.early_warning.c
-    query = select(schema.early_warning).where(row.series == name, row.stream == stream)
+    of_stream = and_(row.series == name, row.stream == stream)
+    query = select(schema.early_warning).where(of_stream)
+    if newest_segment:
+        query = query.where(row.segment == select(func.max(row.segment)).where(of_stream).scalar_subquery())
     rows = connection.execute(query.order_by(row.segment, row.slot_date))
     return tuple(EarlyWarningDay(**each) for each in rows.mappings())
 

@@ -49,6 +49,18 @@ def item_day_cells(
     return effective.item_day_cells(connection, span, value=value, sentinels=sentinels, include_invalid=include_invalid)
 
 
+def item_day_means(
+    connection: Connection, span: Span, *, value: CellValue = "score", include_invalid: bool = False
+) -> dict[date, dict[str, float]]:
+    """Return by slot date the mean of each item that has a cell in `item_day_cells`, sentinels left out."""
+    if not include_invalid:
+        return totals.means_of(connection, span, value=value)
+    means: dict[date, dict[str, float]] = {}
+    for cell in item_day_cells(connection, span, value=value, include_invalid=True):
+        means.setdefault(cell.slot_date, {})[cell.item_id] = cell.total / cell.n
+    return means
+
+
 def span_counts(connection: Connection, span: Span, *, include_invalid: bool = False) -> SpanCounts:
     """Return how many samples of a span were scored and how many failed, by kind; sentinels are left out."""
     if include_invalid:

@@ -69,7 +69,7 @@ def test_ranks_of_day_scores_with_their_tie_breaks(case):
     ]
     names = {"series": case["series_id"], "stream": case["stream"]}
     items = {item for item, _, _ in samples}
-    table = day_table(Cells.from_samples(samples), items, min_coverage=0.5)
+    table = day_table(Cells.from_samples(samples).day_means(), items, min_coverage=0.5)
     assert len(table.days) == len(case["scores"])
     assert [tie_break(day, **names) for day in table.days] == case["expected"]["u"]
     ranks = day_ranks(table, **names, decimals=9)

@@ -64,12 +64,16 @@ def _cells(scores, present=None, first=FIRST):
     )
 
 
+def _means(scores, present=None):
+    return _cells(scores, present).day_means()
+
+
 def _items(columns):
     return [f"item-{column}" for column in range(columns)]
 
 
 def _table(scores, present=None):
-    return day_table(_cells(scores, present), _items(scores.shape[1]), min_coverage=PARAMS.min_coverage)
+    return day_table(_means(scores, present), _items(scores.shape[1]), min_coverage=PARAMS.min_coverage)
 
 
 def _panel(seed, days=60, drop_from=None, drop=0.3):
@@ -95,9 +99,9 @@ def test_days_with_too_few_items_are_skipped_and_foreign_items_do_not_count():
     present[2, :8] = False
     table = _table(scores, present)
     assert table.days == (FIRST, FIRST + timedelta(2), FIRST + timedelta(3))
-    half = day_table(_cells(scores), _items(20), min_coverage=0.8)
+    half = day_table(_means(scores), _items(20), min_coverage=0.8)
     assert half.mean.sum() == scores[:, :20].sum()
-    assert day_table(_cells(scores), [], min_coverage=0.8).days == ()
+    assert day_table(_means(scores), [], min_coverage=0.8).days == ()
 
 
 def test_ranks_ignore_item_names_shifts_of_items_and_the_scale():
@@ -212,7 +216,7 @@ def test_the_difference_stream_is_immune_to_shocks_that_both_arms_share():
 
     def ranks(tracked_scores, control_scores):
         table = difference_table(
-            _cells(tracked_scores), _cells(control_scores), shared=_items(40), min_coverage=PARAMS.min_coverage
+            _means(tracked_scores), _means(control_scores), shared=_items(40), min_coverage=PARAMS.min_coverage
         )
         return _ranks(table)
 
@@ -224,10 +228,10 @@ def test_the_difference_stream_needs_both_arms_on_a_cell():
     tracked, control = _panel(12, days=3), _panel(13, days=3)
     present = np.ones(control.shape, dtype=bool)
     present[1, :9] = False
-    table = difference_table(_cells(tracked), _cells(control, present), shared=_items(40), min_coverage=0.8)
+    table = difference_table(_means(tracked), _means(control, present), shared=_items(40), min_coverage=0.8)
     assert table.days == (FIRST, FIRST + timedelta(2))
     present[1, 8] = True
-    table = difference_table(_cells(tracked), _cells(control, present), shared=_items(40), min_coverage=0.8)
+    table = difference_table(_means(tracked), _means(control, present), shared=_items(40), min_coverage=0.8)
     assert table.present.sum(axis=1).tolist() == [40, 32, 40]
     assert not table.mean[~table.present].any()
 
