@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from canaryd.fingerprint import JUDGE
-from canaryd.status.model import ArmFigures, SeriesStatus
+from canaryd.status.model import SeriesStatus
+from canaryd.wording import interval, points
 
 
 def judge_banner(series: SeriesStatus) -> str | None:
@@ -40,13 +41,6 @@ def judge_lines(series: SeriesStatus) -> Iterator[str]:
     if series.window is not None and series.window.judged_excluded:
         excluded = series.window.judged_excluded
         yield f"judged items excluded from these figures: {excluded}; an opinion of them, described only:"
-        yield from (f"  {arm.arm} {_opinion(arm)}" for arm in series.window.arms)
-
-
-def _opinion(arm: ArmFigures) -> str:
-    if arm.judged_delta is None:
-        return "delta unknown"
-    delta = f"delta {100 * arm.judged_delta:+z.1f} points"
-    if arm.judged_ci_lower is None or arm.judged_ci_upper is None:
-        return delta
-    return f"{delta} [{100 * arm.judged_ci_lower:+z.1f}, {100 * arm.judged_ci_upper:+z.1f}]"
+        for arm in series.window.arms:
+            between = interval(arm.judged_ci_lower, arm.judged_ci_upper)
+            yield f"  {arm.arm} delta {points(arm.judged_delta)} {between}".rstrip()

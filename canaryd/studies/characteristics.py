@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from canaryd.stats.binomial import upper_limit
+from canaryd.wording import points
 
 
 def as_text(answer: Mapping[str, Any]) -> str:
@@ -31,7 +32,7 @@ def _detections(answer: Mapping[str, Any]) -> Iterator[str]:
     within = list(rows[0]["rule"]["within"])
     yield f"detected within {' / '.join(within)} days of the change, and the median delay"
     for row in rows:
-        change = f"{-100 * row['drop']:+z.1f} points after day {row['change_day']}, {row['truth']}"
+        change = f"{points(-row['drop'])} after day {row['change_day']}, {row['truth']}"
         yield f"  {change:<36} the rule            {_delays(row['rule'], within)}{_calls(row['calls'])}"
         for stream, delays in row["early_warning"].items():
             yield f"  {'':<36} early warning {stream:<11}{_delays(delays, within)}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from canaryd.wording import interval, points
+
 _PASSED = {True: "passed", False: "FAILED", None: "not judged yet"}
 
 
@@ -51,11 +53,11 @@ def _estimate(estimate: Mapping[str, Any], *, leg: str) -> str:
         return f"no interval ({estimate['status']})"
     low, high = estimate[leg]
     level = f"{100 * estimate['confidence']:g} % CI"
-    return f"{100 * estimate['delta']:+z.1f} points, {level} [{100 * low:+z.1f}, {100 * high:+z.1f}]"
+    return f"{points(estimate['delta'])}, {level} {interval(low, high)}"
 
 
 def _change(tokens: Mapping[str, Any]) -> str:
     if tokens["change"] is None or tokens["ci_item"] is None:
         return "not known on both sides"
     low, high = tokens["ci_item"]
-    return f"{100 * tokens['change']:+z.1f} % [{100 * low:+z.1f}, {100 * high:+z.1f}]"
+    return f"{100 * tokens['change']:+z.1f} % {interval(low, high)}"
