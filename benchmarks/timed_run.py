@@ -9,7 +9,7 @@ from pathlib import Path
 
 import canaryd.providers.openai  # noqa: F401 - the SDK's import belongs to the process, not to the run
 from canaryd import daily
-from canaryd.cli import main
+from canaryd.cli import invoke
 
 run_s: list[float] = []
 _measure_slot = daily.measure_slot
@@ -32,7 +32,6 @@ def peak_mib() -> float:
 if __name__ == "__main__":
     daily.measure_slot = measure_slot
     sys.argv = ["canaryd", "--config", "config.toml", "run"]
-    try:
-        main()
-    finally:
-        print(json.dumps({"run_s": run_s[0], "peak_mib": peak_mib()}), file=sys.stderr)
+    code = invoke()
+    print(json.dumps({"run_s": run_s[0], "peak_mib": peak_mib()}), file=sys.stderr)
+    sys.exit(code)

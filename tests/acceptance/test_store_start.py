@@ -17,11 +17,10 @@ HEAVY = (
 WITH_MODULES = """
 import sys
 sys.argv = ["canaryd", *sys.argv[1:]]
-from canaryd.cli import main
-try:
-    main()
-finally:
-    print(*sorted(sys.modules), file=sys.stderr)
+from canaryd.cli import invoke
+code = invoke()
+print(*sorted(sys.modules), file=sys.stderr)
+sys.exit(code)
 """
 CONFIG = """
 [store]
