@@ -75,6 +75,7 @@ def import_samples(store: Store, plan: Plan, *, samples: Sequence[Sample], at: d
                 _add_sample(connection, sample, run=values | {"run_id": run_id})
             end = RunEnd(at, "completed", "imported") if content else RunEnd(at, "missed", "nothing was imported")
             _close_run(connection, run_id, series=plan.series, end=end)
+    replies.pack_closed(store, plan.series)
 
 
 def claim_slot(
@@ -130,7 +131,7 @@ def append_samples(store: Store, samples: Sequence[Sample], *, run_id: int, leas
 
 
 def end_run(store: Store, end: RunEnd, *, run_id: int, lease: Lease) -> None:
-    """Close an open run, then pack its texts; a run that a dead process left open ends `abandoned`, by the next holder.
+    """Close an open run and pack its texts; what a dead process left open ends as `abandoned`, by the next holder.
 
     Raises:
         Locked: the lease is lost.

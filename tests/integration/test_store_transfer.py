@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import func, insert, select
+from sqlalchemy import func, insert, select, text
 
 from canaryd.errors import StoreUnavailable, UsageError
-from canaryd.records import Alarm, EarlyWarningDay, Failure, Grade, RunEnd, Sample, SampleKey, Verdict
+from canaryd.records import Alarm, EarlyWarningDay, Failure, Grade, Reply, RunEnd, Sample, SampleKey, Verdict
 from canaryd.store import read, samples, schema
 from canaryd.store.backup import back_up
 from canaryd.store.engine import RowRefused, Store, open_store
@@ -201,7 +201,7 @@ def test_foreign_samples_become_completed_runs(store: Store, study: Any) -> None
     key = SampleKey("s", "old", date(2023, 3, 1), "a", 0)
     foreign = [
         Sample(SampleKey("s", "old", date(2023, 6, 1), "a", 0), Grade(0.0, True, False), None, AT, AT),
-        Sample(key, Grade(1.0, True, True), None, AT, AT),
+        Sample(key, Grade(1.0, True, True), Reply("said", "stop"), AT, AT),
         Sample(SampleKey("s", "old", date(2023, 3, 1), "b", 0), Failure("malformed"), None, AT, AT),
     ]
     with pytest.raises(ValueError, match="has no imported_at"):
@@ -217,6 +217,7 @@ def test_foreign_samples_become_completed_runs(store: Store, study: Any) -> None
             Cell("a", key.slot_date, 1, 1.0, 1.0),
         )
         assert read.series(connection, "s").imported_at == AT
+        assert connection.scalar(text("SELECT sum(texts) FROM text_block")) == 1
 
 
 def test_a_sample_is_repeated_without_harm(store: Store, study: Any) -> None:
