@@ -196,6 +196,27 @@ def test_expired_texts_stay_expired(filled: Store, elsewhere: Store) -> None:
     assert everything(elsewhere) == everything(filled)
 
 
+def test_an_export_of_a_canaryd_whose_ledger_covered_less_is_covered_anew(
+    store: Store, elsewhere: Store, study: Any
+) -> None:
+    lease = study.register(store)
+    (run,) = study.claim(store, lease, study.start())
+    append_samples(store, [study.sample(run, "a", 1.0)], run_id=run.run_id, lease=lease)
+    end_run(store, RunEnd(AT, "completed"), run_id=run.run_id, lease=lease)
+    append_alarm(store, Alarm("s", "ok", AT, None), lease=lease)
+    with store.read() as connection:
+        lines = list(export_jsonl(connection, "s", with_texts=True))
+        end = head(connection, "s")
+    older = [line for line in lines if '"kind":"rows"' not in line]
+    assert len(older) == len(lines) - 1
+    counted = json.dumps({"rows": json.loads(lines[-1])["rows"] - 1})
+    newest = f'"schema":"{schema.REVISIONS[-1]}"'
+    import_jsonl(elsewhere, [older[0].replace(newest, '"schema":"0012"'), *older[1:-1], counted], now=AT)
+    with elsewhere.read() as connection:
+        assert first_difference(connection, "s") is None
+        assert head(connection, "s") == end
+
+
 def test_foreign_samples_become_completed_runs(store: Store, study: Any) -> None:
     plan = study.plan()
     key = SampleKey("s", "old", date(2023, 3, 1), "a", 0)
