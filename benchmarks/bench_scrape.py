@@ -120,7 +120,7 @@ def _registry() -> CollectorRegistry:
 @contextmanager
 def serving(exposition: Exposition) -> Iterator[Scrape]:
     """Yield a function that scrapes an exposition through canaryd's web server, over one kept connection."""
-    views = Views(exposition, why_unhealthy=lambda: None, why_unready=lambda: None, reports={})
+    views = Views(exposition, why_unhealthy=lambda: None, why_unready=lambda: None, reports={}, facts=dict)
     server = WebServer(views, addresses=["127.0.0.1:0"], config_file=None, insecure=False)
     server.start()
     connection = http.client.HTTPConnection("127.0.0.1", server.ports[0])

@@ -83,6 +83,6 @@ def figures(*, smoke: bool) -> list[Figure]:
             PEER,
             size=f"{days} days, {items} items, 2 arms; {pairs} pairs",
             ratio=ratio,
-            goal=1.5,
+            goal=1.4,
         )
     ]
