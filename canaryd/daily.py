@@ -19,6 +19,7 @@ from canaryd.runner.closing import Books, Refused, close_past, mark_slot, next_s
 from canaryd.runner.execute import Execution, Lane, execute
 from canaryd.runner.grading import Grading
 from canaryd.runner.happened import record_happened
+from canaryd.runner.harness import surroundings
 from canaryd.runner.judge import JudgeBench
 from canaryd.runner.preflight import Preflight, preflight
 from canaryd.runner.project import LEASE_POLICY, held
@@ -217,6 +218,7 @@ def claim(day: Day, checked: Preflight, *, lanes: Mapping[str, Lane]) -> tuple[R
         lane = lanes[run.start.arm]
         lane.run_id = run.run_id
         harness.keep_target(slot.store, recorded(lane.arm), run_id=run.run_id, lease=books.lease)
+        harness.keep_surroundings(slot.store, surroundings(), run_id=run.run_id, lease=books.lease)
     if not day.canary:
         said = "the slot was measured without the trivial task"
         note = Deviation(slot.series.name, "no_canary", slot.slot_date, said, {}, at=books.clock.now())

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping
 from datetime import date
 
+from canaryd import __version__
 from canaryd.delta import WITHHELD
 from canaryd.fingerprint import JUDGE, REQUEST, TOOL, Fingerprint
 from canaryd.graders.judge import TOLD_DIGEST
@@ -16,6 +18,16 @@ from canaryd.records import Arm, Ask, JsonValue
 from canaryd.target_config import host_of
 
 _ANY_DAY = date(1970, 1, 1)
+
+
+def surroundings() -> dict[str, str]:
+    """Return what a run is measured with and on: recorded, and no part of the fingerprint."""
+    return {
+        "canaryd": __version__,
+        "python": platform.python_version(),
+        "os": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "host": platform.node(),
+    }
 
 
 def arm_fingerprint(

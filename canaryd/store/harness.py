@@ -64,6 +64,11 @@ def keep_target(store: Store, recorded: Mapping[str, JsonValue], *, run_id: int,
     keep_of_run(store, contract.run_target, run_id=run_id, lease=lease, values={"recorded": dict(recorded)})
 
 
+def keep_surroundings(store: Store, recorded: Mapping[str, str], *, run_id: int, lease: Lease) -> None:
+    """Store what a run was measured with and on, which nothing compares; raises Locked when the lease is lost."""
+    keep_of_run(store, contract.run_surroundings, run_id=run_id, lease=lease, values={"recorded": dict(recorded)})
+
+
 def target_on(
     connection: Connection, series: str, *, arm: str, last: date, before_run: int | None = None
 ) -> dict[str, JsonValue] | None:

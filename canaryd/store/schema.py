@@ -30,6 +30,7 @@ from canaryd.store.schema_contract import (
     event,
     fingerprint,
     run_report,
+    run_surroundings,
     run_target,
     run_usage,
     sentinel_baseline,
@@ -44,7 +45,7 @@ from canaryd.store.types import AnyText, CanonicalJson, Day, Flag, Real, UTCDate
 
 #: Every schema revision, oldest first; the last is the one this canaryd reads and writes. A test holds it to
 #: the migrations.
-REVISIONS = tuple(f"{number:04}" for number in range(1, 17))
+REVISIONS = tuple(f"{number:04}" for number in range(1, 18))
 
 panel = Table(
     "panel",
@@ -344,6 +345,7 @@ APPEND_ONLY = (
     regrade,
     regrade_difference,
     run_report,
+    run_surroundings,
     sentinel_usage,
     judged_item,
     judge_reading,

@@ -23,6 +23,14 @@ run_target = Table(
     sqlite_strict=True,
 )
 
+run_surroundings = Table(
+    "run_surroundings",
+    metadata,
+    Column("run_id", ForeignKey("run_start.run_id"), primary_key=True, autoincrement=False),
+    Column("recorded", CanonicalJson, nullable=False),
+    sqlite_strict=True,
+)
+
 run_usage = Table(
     "run_usage",
     metadata,

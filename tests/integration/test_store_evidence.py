@@ -36,6 +36,9 @@ RUN, OTHER_RUN = "old 2030-01-01 attempt 1", "ctl 2030-01-01 attempt 1"
 #: Of each table: the name of its row, a change of it, and what a row differs in that was never stored.
 FORGERIES: dict[Table, tuple[str, dict[str, Any], dict[str, Any] | None, str]] = {
     contract.run_target: (f"target of run {RUN}", {"recorded": {"model": "x"}}, {}, f"target of run {OTHER_RUN}"),
+    contract.run_surroundings: (
+        f"surroundings of run {RUN}", {"recorded": {"python": "x"}}, {}, f"surroundings of run {OTHER_RUN}",
+    ),
     contract.run_usage: (f"usage of run {RUN}", {"calls": 1}, {}, f"usage of run {OTHER_RUN}"),
     contract.run_report: (f"report of run {RUN}", {"last": {"a": 2}}, {}, f"report of run {OTHER_RUN}"),
     judge_usage: (f"judge's usage of run {RUN}", {"output_tokens": 1}, {}, f"judge's usage of run {OTHER_RUN}"),
@@ -87,6 +90,7 @@ def filled(store: Store, study: Any) -> Store:
     content = [study.sample(run, item, 1.0) for item in "ab"]
     (first, _) = append_samples(store, content, run_id=run.run_id, lease=lease)
     harness.keep_target(store, {"model": "m"}, run_id=run.run_id, lease=lease)
+    harness.keep_surroundings(store, {"python": "3"}, run_id=run.run_id, lease=lease)
     harness.keep_usage(store, SPENT, run_id=run.run_id, lease=lease)
     harness.keep_report(store, first={"a": 1}, last={"a": 1}, run_id=run.run_id, lease=lease)
     keep_judge_usage(store, SPENT, run_id=run.run_id, lease=lease)

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from canaryd import status
 from canaryd.errors import UsageError
@@ -16,6 +17,7 @@ from canaryd.status.build import series_status
 from canaryd.status.load import series_records
 from canaryd.store import harness, read
 from canaryd.store.epochs import deviations, epochs
+from canaryd.store.schema_contract import run_surroundings
 
 
 def good(ask: Ask, times: int = 0) -> Reply:
@@ -78,6 +80,20 @@ def test_every_run_can_be_explained_by_its_stored_components(make_world: Any) ->
     assert found["request"] == (
         '{"body":{"prompt":"{prompt}","system":"{system}"},"headers":{},"method":"POST","path":"/scripted"}'
     )
+
+
+def test_what_a_run_was_measured_on_is_recorded_and_compared_with_nothing(
+    make_world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = make_world(roles=("tracked",))
+    world.measure(1)
+    monkeypatch.setattr("platform.node", lambda: "elsewhere")
+    world.measure(2)
+    with world.store.read() as connection:
+        kept = connection.execute(select(run_surroundings.c.recorded)).scalars().all()
+    assert [set(each) for each in kept] == [{"canaryd", "python", "os", "host"}] * 2
+    assert [each["host"] == "elsewhere" for each in kept] == [False, True]
+    assert world.outcomes(2) == [("tracked", 1, "completed", "")]
 
 
 def test_an_attempt_that_measured_nothing_pins_no_harness(make_world: Any) -> None:
