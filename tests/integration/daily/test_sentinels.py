@@ -100,6 +100,26 @@ def test_with_a_burst_sentinels_watch_from_day_1(make_world: Any) -> None:
     assert sentence in status.as_text(status.Status("0", "store", world.clock.now(), "system", (shown(world),)))
 
 
+def test_the_change_is_said_first_then_the_configuration_then_the_sentinel(make_world: Any) -> None:
+    world = begun(make_world, items=12, sentinels=1, grid=(4, 4), roles=("tracked",), params={"top_p": 0.5})
+    wrong = failing("s0", *(f"i{n}" for n in range(0, 12, 2)))
+    for day in range(1, 13):
+        if day == 5:
+            world.answers["tracked"] = wrong
+            world.config = replace(world.config, arms=(replace(world.config.arms[0], params={"top_p": 0.9}),))
+        world.measure(day)
+    world.decide(13)
+    text = status.as_text(status.Status("0", "store", world.clock.now(), "system", (shown(world),)))
+    sentences = (
+        "declared regression of",
+        "recorded configuration top_p: 0.5 -> 0.9",
+        "tracked              delta",
+        "the sentinel s0 moved",
+    )
+    places = [text.index(sentence) for sentence in sentences]
+    assert places == sorted(places), text
+
+
 def test_without_a_burst_the_baseline_days_are_the_baseline(make_world: Any) -> None:
     world = make_world(sentinels=1, grid=(20, 2), roles=("tracked",))
     world.answers["tracked"] = good
