@@ -83,11 +83,16 @@ def _check(series: SeriesStatus) -> SeriesCheck:
 
 def _sentences(series: SeriesStatus) -> list[str | None]:
     return [
-        judge_banner(series),
+        *_banner(series),
         sentence_of(series),
         *sentinel_sentences(series),
         acknowledged_sentence(series),
     ]
+
+
+def _banner(series: SeriesStatus) -> list[str]:
+    banner = judge_banner(series)
+    return [f"{series.name}: {banner}"] if banner else []
 
 
 def _code(series: SeriesStatus, verdict: str) -> tuple[int, str]:

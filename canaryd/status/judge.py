@@ -19,8 +19,9 @@ def judge_banner(series: SeriesStatus) -> str | None:
         parts.append(f"the judge moved (slot of {series.judge.slot_date}): {series.judge.sentence}")
     if not parts:
         return None
-    touched = "" if series.judge is None or series.judge.primary else "; the estimates hold no opinion of it"
-    return f"REDUCED COMPARABILITY: {'; '.join(parts)}{touched}"
+    beside = series.judge is not None and not series.judge.primary
+    what, estimates = (" of the judged items", "; no estimate holds an opinion of it") if beside else ("", "")
+    return f"REDUCED COMPARABILITY{what}: {'; '.join(parts)}{estimates}"
 
 
 def _refused(series: SeriesStatus) -> list[str]:
@@ -34,9 +35,9 @@ def _refused(series: SeriesStatus) -> list[str]:
 
 
 def judge_lines(series: SeriesStatus) -> Iterator[str]:
-    """Yield the judge's state, and what it says of the arms where that stands beside the estimates."""
+    """Yield the state of a judge that the banner does not name, and what stands beside the estimates of the arms."""
     judge = series.judge
-    if judge is not None:
+    if judge is not None and judge.state != "moved":
         yield f"judge {judge.identity} {judge.state} in the slot of {judge.slot_date}: {judge.sentence}"
     if series.window is not None and series.window.judged_excluded:
         excluded = series.window.judged_excluded

@@ -150,16 +150,17 @@ def test_a_judge_that_moves_is_said_before_any_number(
     measure_days(tmp_path, FLIPPED, count=3)
     status, text = say("status", "--json").json["series"][0], say("status").out
     assert (status["judge"]["state"], status["judge"]["moved"]) == ("moved", ["wrong"])
-    banner = text.index("REDUCED COMPARABILITY: the judge moved (slot of 2027-03-13)")
+    what = "REDUCED COMPARABILITY" if primary else "REDUCED COMPARABILITY of the judged items"
+    banner = text.index(f"{what}: the judge moved (slot of 2027-03-13)")
     assert banner < text.index("delta")
     assert "rolled from judge-1 to judge-2; other verdicts than on 2027-03-01 on wrong" in text
-    assert ("the estimates hold no opinion of it" in text) is not primary
+    assert ("no estimate holds an opinion of it" in text) is not primary
     (coincidence,) = (one for one in status["window"]["coincides_with"] if one["kind"] == "judge")
     assert (coincidence["date"], "on wrong" in coincidence["text"]) == (FLIPPED.isoformat(), True)
 
     check = json.loads(say("check", "--json", code=2 if primary else 0).out)
     assert check["reason"] == ("judge_moved" if primary else "verdict")
-    assert check["sentence"].startswith("REDUCED COMPARABILITY")
+    assert check["sentence"].startswith(f"main: {what}")
     say("report", "--out", "report")
     page = (tmp_path / "report" / "main.md").read_text()
     assert page.index("REDUCED COMPARABILITY") < page.index("points")
