@@ -120,7 +120,7 @@ def forge(path: Path, *statements: str) -> None:
 def test_a_measured_series_verifies(here: Callable[..., Any]) -> None:
     verified = here("verify")
     assert verified.code == 0, verified.err
-    assert "main: ledger of 88 entries" in verified.out
+    assert re.search(r"^main: ledger of \d+ entries, ", verified.out)
     assert "2 verdicts and 36 early-warning rows agree" in verified.out
     assert re.search(r"^head sha256:[0-9a-f]{64}$", verified.out, re.MULTILINE)
     assert here("check").code == 1
@@ -142,12 +142,12 @@ def rewrite_ledger(path: Path, *, whole: bool = True) -> None:
 
 ONE_SCORE = "UPDATE sample SET score = 1 - score WHERE sample_id = (SELECT max(sample_id) FROM sample WHERE score = 0)"
 FORGERIES = {
-    ONE_SCORE: r"sample \S+/0 of (tracked|control) 2027-01-12 attempt 1 differs \(ledger entry 85\)",
+    ONE_SCORE: r"sample \S+/0 of (tracked|control) 2027-01-12 attempt 1 differs \(ledger entry \d+\)",
     "UPDATE text_block SET content = zeroblob(9) WHERE run_id = 2": r"a text of \w+ 2027-01-01 differs",
     'UPDATE verdict SET clauses = replace(clauses, \'"first":"2027-01-10"\', \'"first":"2027-01-09"\')': (
-        r"verdict of epoch 1 window 2 differs \(ledger entry 87\)"
+        r"verdict of epoch 1 window 2 differs \(ledger entry \d+\)"
     ),
-    "UPDATE panel SET version = '2'": r"panel store differs \(ledger entry 1\)",
+    "UPDATE panel SET version = '2'": r"panel store differs \(ledger entry \d+\)",
     "DELETE FROM early_warning WHERE stream = 'score' AND slot_date = '2027-01-12'": (
         r"early warning score of 2027-01-12 is missing"
     ),
@@ -155,7 +155,7 @@ FORGERIES = {
         r"early warning tokens of 2027-01-11 differs"
     ),
     "UPDATE alarm SET state = 'ok' WHERE verdict_id IS NOT NULL": (
-        r"alarm since 2027-01-13T\S+ differs \(ledger entry 88\)"
+        r"alarm since 2027-01-13T\S+ differs \(ledger entry \d+\)"
     ),
     "UPDATE fingerprint SET components = replace(components, 'large', 'grand')": "harness .* differs from its digest",
     "DELETE FROM fingerprint": "harness .* is missing",
