@@ -223,7 +223,8 @@ def postgres_engine(url: URL, *, read_only: bool) -> Engine:
 def _writer_engine(url: URL) -> Engine:
     if url.get_backend_name() == "postgresql":
         return postgres_engine(url, read_only=False)
-    pragmas = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON")
+    # What is deleted is overwritten: a text that has expired is not in the file any more.
+    pragmas = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON")
     return sqlite_engine(url, begin="BEGIN IMMEDIATE", pragmas=pragmas, pool_size=1)
 
 

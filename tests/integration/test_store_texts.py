@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +12,9 @@ from sqlalchemy import Connection, func, select, text
 
 from canaryd.records import Failure, RunEnd
 from canaryd.store import replies, samples, texts
-from canaryd.store.engine import RowRefused, Store
+from canaryd.store.engine import RowRefused, Store, open_store
 from canaryd.store.ledger import first_difference
-from canaryd.store.retention import expire_old_texts
+from canaryd.store.retention import expire_old_texts, expire_texts
 from canaryd.store.rows import Span
 from canaryd.store.schema_texts import reply_text, text_block, text_expiry
 from canaryd.store.write import append_samples, end_run
@@ -127,6 +128,20 @@ def test_old_texts_expire_by_the_policy_and_new_ones_stay(store: Store, study: A
         found = samples.samples(connection, Span("s", "old", study.day_1, today))
     assert [each.text for each in found] == [None, None, "x", "x", "x"]
     assert None not in [each.text_digest for each in found]
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_a_text_that_has_expired_is_not_in_the_file(store_url: str, study: Any) -> None:
+    path = Path(store_url.removeprefix("sqlite:///"))
+    with open_store(store_url) as store:
+        lease = study.register(store)
+        (run,) = study.claim(store, lease, study.start())
+        secret = "a secret that a model told " * 200
+        append_samples(store, [study.sample(run, "a", 1.0, text=secret)], run_id=run.run_id, lease=lease)
+    assert b"a secret that a model told" in path.read_bytes()
+    with open_store(store_url) as store:
+        assert expire_texts(store, "s", before=study.day_1 + timedelta(days=1), now=study.now) == 1
+    assert b"a secret that a model told" not in path.read_bytes()
 
 
 def test_a_block_never_changes_and_never_goes_before_its_texts_expire(store: Store, study: Any) -> None:
