@@ -338,6 +338,10 @@ def test_a_missing_key_is_a_refused_run_with_its_reason(project: Project) -> Non
 
 def test_two_daemons_share_a_store_and_the_second_takes_over(project: Project, free_port: int) -> None:
     with project.daemon() as first:
+        # A calendar that jumps over a night lapses the lease for whoever looks first; from here on it moves by less.
+        project.set_clock(f"{DAY_1}T03:09:30+00:00")
+        renewed = f"SELECT expires_at > '{DAY_1}T03:10' FROM lease"
+        wait_for(lambda: project.rows(renewed) == [(1,)], "the lease of the new day")
         second = project.start(port=free_port, log="second.log")
         standby = project.folder / "second.log"
         wait_for(lambda: standby.exists() and f"held by process {first.pid}" in standby.read_text(), "the standby")
