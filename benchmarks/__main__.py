@@ -7,12 +7,11 @@ import platform
 import sys
 from pathlib import Path
 
-from benchmarks import bench_daemon, bench_run, bench_scrape, bench_simulate, bench_status, bench_store
+from benchmarks import bench_daemon, bench_run, bench_scrape, bench_simulate, bench_store
 from benchmarks.figures import Figure
 
 BENCHMARKS = {
     "run": bench_run,
-    "status": bench_status,
     "scrape": bench_scrape,
     "simulate": bench_simulate,
     "daemon": bench_daemon,

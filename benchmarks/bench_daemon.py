@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from benchmarks import bench_status
+from benchmarks import measured_days
 from benchmarks.figures import Figure, at_most
 from canaryd.config import parse
 from canaryd.demo.server import free_port
@@ -35,7 +35,7 @@ def figures(*, smoke: bool) -> list[Figure]:
     ratios = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        bench_status.fill(folder, days=1, items=items)
+        measured_days.fill(folder, days=1, items=items)
         for day in range(1, pairs + 1):
             with idle_daemon(folder, day) as ours, idle_peer() as peer:
                 ratios.append(resident_kib(ours) / resident_kib(peer))
@@ -53,7 +53,7 @@ def figures(*, smoke: bool) -> list[Figure]:
 @contextmanager
 def idle_daemon(folder: Path, day: int) -> Iterator[int]:
     """Yield the process id of a daemon that has measured a day in a child, was scraped, and has nothing more to do."""
-    slot = bench_status.START + timedelta(days=day)
+    slot = measured_days.START + timedelta(days=day)
     (folder / "clock.txt").write_text(f"{slot.isoformat()}T03:10:00+00:00\n")
     port = free_port()
     command = [sys.executable, "-c", DAEMON, "--config", "config.toml", "daemon"]
@@ -87,7 +87,7 @@ def resident_kib(pid: int) -> int:
 
 
 def _completed_runs(folder: Path) -> int:
-    config = parse(bench_status.CONFIG, path=folder / "config.toml")
+    config = parse(measured_days.CONFIG, path=folder / "config.toml")
     with open_store(config.store_url) as store, store.read() as connection:
         runs = read.runs(connection, "bench")
     return sum(run.end is not None and run.end.outcome == "completed" for run in runs)

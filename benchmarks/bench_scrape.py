@@ -15,7 +15,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, Gauge, PlatformCollector, ProcessCollector
 from prometheus_client.parser import text_string_to_metric_families
 
-from benchmarks import bench_status
+from benchmarks import measured_days
 from benchmarks.figures import Figure, at_most
 from canaryd.config import parse
 from canaryd.daemon.web import Views, WebServer
@@ -69,8 +69,8 @@ def snapshot_of(*, days: int, items: int, series: int) -> Snapshot:
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        bench_status.fill(folder, days=days, items=items)
-        config = parse(bench_status.CONFIG, path=folder / "config.toml")
+        measured_days.fill(folder, days=days, items=items)
+        config = parse(measured_days.CONFIG, path=folder / "config.toml")
         now = clock_of(config).now() + timedelta(hours=1)
         with open_store(config.store_url) as store:
             one = take_snapshot(store, ["bench"], policy=policy_of(config), now=now)

@@ -1,13 +1,10 @@
-"""`canaryd status` as a whole process against one that imports SQLAlchemy, opens the same store and selects 1."""
+"""A project on the simulated provider with some measured days, for the benchmarks of what reads them."""
 
 from __future__ import annotations
 
-import sys
-import tempfile
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-from benchmarks.figures import Figure, at_most, command, paired_ratio
 from canaryd import graders
 from canaryd.config import parse
 from canaryd.daily import measure_slot
@@ -39,12 +36,6 @@ role = "control"
 provider = "simulated"
 model = "small"
 """
-PEER = "a process that imports SQLAlchemy, opens the same store and selects 1"
-SELECT_1 = """
-from sqlalchemy import create_engine, text
-with create_engine("sqlite:///canaryd.db").connect() as connection:
-    assert connection.scalar(text("SELECT 1")) == 1
-"""
 
 
 def fill(folder: Path, *, days: int, items: int) -> None:
@@ -66,23 +57,3 @@ def fill(folder: Path, *, days: int, items: int) -> None:
         slot = START + timedelta(days=day)
         (folder / "clock.txt").write_text(f"{slot.isoformat()}T03:10:00+00:00\n")
         measure_slot(config, config.series[0], slot_date=slot)
-
-
-def figures(*, smoke: bool) -> list[Figure]:
-    """Return the ratio of wall times on a store of 60 days (smoke: of 8 days, once)."""
-    days, items, pairs = (8, 24, 1) if smoke else (60, 72, 21)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        fill(folder, days=days, items=items)
-        status = command([sys.executable, "-m", "canaryd", "--config", "config.toml", "status"], cwd=folder)
-        select_1 = command([sys.executable, "-c", SELECT_1], cwd=folder)
-        ratio = paired_ratio(status, select_1, pairs=pairs)
-    return [
-        at_most(
-            "`canaryd status`, whole process",
-            PEER,
-            size=f"{days} days, {items} items, 2 arms; {pairs} pairs",
-            ratio=ratio,
-            goal=1.4,
-        )
-    ]
