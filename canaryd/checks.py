@@ -36,11 +36,6 @@ def name(value: str) -> str | None:
     return None if NAME.fullmatch(value) else allowed
 
 
-def url(value: str) -> str | None:
-    """Check an address without a user, a password, a query or a fragment, any of which may be a key."""
-    return None if re.fullmatch(r"https?://[^/\s@?#]+(/[^\s?#]*)?", value) else "must be a URL without user or password"
-
-
 def fraction(value: float) -> str | None:
     """Check a number in (0, 1)."""
     return None if 0 < value < 1 else "must be above 0 and below 1 (it is a fraction: 0.03 is 3 points)"

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import urlsplit
 
+from canaryd import checks
 from canaryd.errors import ConfigError, UsageError
 from canaryd.judging import JudgeConfig, judge_of
 from canaryd.params import json_values, request_params
@@ -18,7 +18,6 @@ from canaryd.service_config import ServiceConfig, parse_service
 from canaryd.tables import Table, parse_table
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
-LITERAL_KEY = re.compile(r"^(sk-|AKIA|ASIA|xox[bp]-|ghp_|AIza)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +147,6 @@ def parse(text: str, *, path: Path) -> Config:
         ConfigError: a key is unknown, missing, of the wrong type or out of range; one sentence with file, line and key.
     """
     root = parse_table(text, source=path.name)
-    _refuse_literal_keys(root, text)
     folder = path.resolve().parent
     store = root.table("store")
     store_url = _store_url(store.take("url", str, default="sqlite:///canaryd.db"), store, folder=folder)
@@ -275,7 +273,7 @@ def _budget(table: Table) -> Budget:
 
 
 def _heartbeat_url(table: Table) -> str | None:
-    url = _url(table, "heartbeat_url")
+    url = table.optional_url("heartbeat_url")
     table.done()
     return url
 
@@ -311,28 +309,18 @@ def _arm(table: Table) -> Arm:
         role=cast("Role", role),
         provider=table.take("provider", str),
         model=table.take("model", str, check=lambda text: None if text else "a model must be named"),
-        base_url=_url(table, "base_url"),
+        base_url=table.optional_url("base_url"),
         credential=table.optional("credential", str, check=_name),
         params=request_params(table.table("params")),
         options=json_values(table.table("options")),
         timeout_s=table.take("timeout_s", float, default=60.0, check=_between(0.1, 3600)),
         concurrency=table.take("concurrency", int, default=4, check=_between(1, 256)),
         requests_per_minute=table.optional("requests_per_minute", float, check=_between(0.1, 1e6)),
-        expect_resolved=table.optional("expect_resolved", str),
+        expect_resolved=table.optional("expect_resolved", str, check=checks.filled),
         redact=table.take("redact", bool, default=False),
     )
     table.done()
     return arm
-
-
-def _refuse_literal_keys(root: Table, text: str) -> None:
-    for number, line in enumerate(text.splitlines(), start=1):
-        for literal in re.findall(r'"([^"]*)"', line.split("#", 1)[0]):
-            if LITERAL_KEY.match(literal):
-                raise ConfigError(
-                    f"{root.source}:{number}: a literal key stands in the config; put it in a file and name that file "
-                    "in [credentials], or pass it as a systemd credential"
-                )
 
 
 def _between(low: float, high: float) -> Any:
@@ -359,22 +347,3 @@ def _name(value: str) -> str | None:
 
 def _day(value: date) -> str | None:
     return "must be a date without a time" if isinstance(value, datetime) else None
-
-
-def _url(table: Table, key: str) -> str | None:
-    url = table.optional(key, str)
-    if url is None:
-        return None
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable or parts.username or parts.password or parts.query or parts.fragment:
-        # The value is not repeated: a user, a password or a query may be a key.
-        table.refuse(
-            key,
-            "must be http:// or https://, a host, and at most a port and a path; a user, a password or a query in it "
-            "is refused, give the key as a credential",
-        )
-    return url

@@ -57,7 +57,7 @@ def judge_of(table: Table, *, name: str) -> JudgeConfig:
             role="control",
             provider=table.take("provider", str, check=checks.filled),
             model=table.take("model", str, check=checks.filled),
-            base_url=table.optional("base_url", str, check=checks.url),
+            base_url=table.optional_url("base_url"),
             credential=table.optional("credential", str, check=checks.name),
             params=request_params(table.table("params")),
             options=json_values(table.table("options")),

@@ -6,13 +6,17 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
+from difflib import SequenceMatcher
 from typing import Any, NoReturn, TypeVar
+from urllib.parse import urlsplit
 
 from canaryd.errors import ConfigError
 
 T = TypeVar("T")
 
 _HEADER = re.compile(r"\s*\[(?P<array>\[)?\s*(?P<name>[A-Za-z0-9_.\s\-]+?)\s*\]+\s*(#.*)?$")
+#: The beginnings by which keys of providers are known, wherever they stand in a text.
+_LITERAL_KEY = re.compile(r"(?<![\w-])(?:sk-\w|(?:AKIA|ASIA)[0-9A-Z]|xox[bp]-\w|ghp_\w|AIza\w)[\w-]*")
 
 
 class Table:
@@ -39,7 +43,9 @@ class Table:
                 inline = self.path.removeprefix(inside).split(".")[0]
                 if re.match(rf"\s*{re.escape(inline)}\s*[.=]", line) and re.search(rf"[{{,.]\s*{key_pattern}", line):
                     return number
-        return None
+        dotted = f"{self.path}.{key}" if self.path else key
+        headers = ((n, _HEADER.match(line)) for n, line in enumerate(self._text.splitlines(), start=1))
+        return next((n for n, header in headers if header and header["name"].strip() == dotted), None)
 
     def where(self, key: str) -> str:
         """Return `file:line: key` (without the line when the key is absent)."""
@@ -60,6 +66,8 @@ class Table:
         """
         self._known.append(key)
         if key not in self._left:
+            if default is None or kind in (dict, list):
+                self._refuse_misspelt(key, kind)
             if default is None:
                 self.refuse(key, f"is required; add it as {_example(kind)}")
             return default
@@ -78,6 +86,29 @@ class Table:
             self._known.append(key)
             return None
         return self.take(key, kind, check=check)
+
+    def optional_url(self, key: str) -> str | None:
+        """Return the http(s) address at `key`, or None when it is absent; one that may hold a key is not repeated."""
+        url = self.optional(key, str)
+        if url is None:
+            return None
+        try:
+            parts = urlsplit(url)
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable or parts.username or parts.password or re.search(r"[\s?#]", url):
+            self.refuse(
+                key,
+                "must be http:// or https://, a host, and at most a port and a path; a user, a password or a query in "
+                "it is refused, give the key as a credential",
+            )
+        return url
+
+    def url(self, key: str) -> str:
+        """Return the http(s) address at `key`, which is required; one that may hold a key is not repeated."""
+        url = self.optional_url(key)
+        return self.take(key, str) if url is None else url
 
     def table(self, key: str) -> Table:
         """Return the sub-table `key`, empty when it is absent."""
@@ -108,14 +139,23 @@ class Table:
         """
         if self._left:
             unknown = next(iter(self._left))
-            self.refuse(unknown, f"is unknown; allowed here: {', '.join(sorted(self._known)) or 'nothing'}")
+            known = sorted(self._known)
+            meant = next((f"; did you mean {key}?" for key in known if _is_near(unknown, key)), "")
+            self.refuse(unknown, f"is unknown; allowed here: {', '.join(known) or 'nothing'}{meant}")
+
+    def _refuse_misspelt(self, key: str, kind: type) -> None:
+        """Refuse the key that stands here in the place of the absent `key`, if one does: it is what must be mended."""
+        fitting = (int, float) if kind is float else kind
+        for left, value in self._left.items():
+            if isinstance(value, fitting) and _is_near(left, key):
+                self.refuse(left, f"is unknown; did you mean {key}? It is missing here")
 
 
 def parse_table(text: str, *, source: str) -> Table:
     """Return the root table of a TOML text.
 
     Raises:
-        ConfigError: the text is not TOML; the message has the line.
+        ConfigError: the text is not TOML, or a key of a provider stands in it; the message has the line.
     """
     if text.startswith("\ufeff"):
         raise ConfigError(f"{source}:1: begins with a byte order mark; save the file as UTF-8 without one")
@@ -125,6 +165,7 @@ def parse_table(text: str, *, source: str) -> Table:
         line = re.search(r"line (\d+)", str(error))
         place = f"{source}:{line.group(1)}" if line else source
         raise ConfigError(f"{place}: this is not valid TOML ({error}); mend that line") from None
+    _refuse_literal_keys(values, text, source=source)
     return Table(values, source=source, text=text)
 
 
@@ -141,6 +182,39 @@ _EXAMPLES: dict[type, str] = {
 
 def _example(kind: type) -> str:
     return _EXAMPLES.get(kind, str(kind))
+
+
+def _refuse_literal_keys(values: object, text: str, *, source: str) -> None:
+    """Refuse a document that holds a key of a provider, before any other message could repeat it."""
+    for literal in filter(None, map(_LITERAL_KEY.search, _texts(values))):
+        number = next((n for n, line in enumerate(text.splitlines(), start=1) if literal.group() in line), None)
+        place = f"{source}:{number}" if number else source
+        raise ConfigError(
+            f"{place}: a literal key stands in this file; put it in a file of its own and name that file in "
+            "[credentials], or pass it as a systemd credential"
+        )
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield every text in a document, names of keys included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield key
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
+
+
+def _is_near(written: str, meant: str) -> bool:
+    """Return whether one name looks like the other misspelt.
+
+    >>> _is_near("min_efect", "min_effect"), _is_near("min_item_share", "min_day_item_share")
+    (True, False)
+    """
+    return abs(len(written) - len(meant)) <= 2 and SequenceMatcher(None, written, meant).ratio() >= 0.8
 
 
 def _lines_with_header(text: str) -> Iterator[tuple[int, str, str]]:

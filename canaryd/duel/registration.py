@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from canaryd import checks
-from canaryd.config import LITERAL_KEY, Credentials
+from canaryd.config import Credentials
 from canaryd.duel.judge import RUBRIC_DIGEST
 from canaryd.duel.model import Anchor, Question, SubstrateConfig, Thresholds
 from canaryd.errors import ConfigError
@@ -162,7 +162,7 @@ def _substrate(table: Table) -> SubstrateConfig:
     if kind == "http":
         substrate = SubstrateConfig(
             kind="http",
-            target=(table.take("url", str, check=checks.url),),
+            target=(table.url("url"),),
             query_field=table.take("query_field", str, check=checks.filled),
             text_path=table.take("text_path", str, check=checks.filled),
             credential=table.optional("credential", str, check=checks.name),
@@ -215,8 +215,6 @@ def _credentials(table: Table) -> Credentials:
     for key, value in table.rest().items():
         if not key.endswith("_file") or not isinstance(value, str):
             table.refuse(key, 'is unknown; write allow_env, or NAME_file = "path" for the key that is called NAME')
-        if LITERAL_KEY.match(value):
-            table.refuse(key, "holds a key itself; put it in a file and name that file")
         files[key.removesuffix("_file")] = value
     return Credentials(allow_env=allow_env, files=files)
 

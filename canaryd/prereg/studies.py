@@ -81,7 +81,7 @@ def statement(table: Table) -> Statement:
         exclusions=sentences("exclusions"),
         secondary_analyses=sentences("secondary_analyses"),
         threats=sentences("threats"),
-        publication=table.take("publication", str),
+        publication=table.take("publication", str, check=checks.filled),
     )
     table.done()
     return said

@@ -121,6 +121,31 @@ def test_an_unknown_key_is_refused_and_the_known_ones_are_listed():
         parse((TEXT + "\n[rules]\nx = 1\n").encode(), source="p.toml")
 
 
+def test_a_statement_that_says_nothing_is_refused():
+    text = re.sub(r"(?m)^publication = .*$", 'publication = " "', TEXT)
+    with pytest.raises(ConfigError, match=r"statement\.publication is ' ', but must not be empty"):
+        parse(text.encode(), source="p.toml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("min_effect = ", "min_efect = ", "rule.min_efect is unknown; did you mean min_effect?"),
+        ("[rule]", "[rulle]", "rulle is unknown; did you mean rule?"),
+    ],
+)
+def test_a_misspelt_key_is_named_before_the_one_that_is_missing(old, new, said):
+    with pytest.raises(ConfigError, match=rf"^p\.toml:\d+: {re.escape(said)}"):
+        parse(TEXT.replace(old, new, 1).encode(), source="p.toml")
+
+
+def test_a_key_of_a_provider_is_refused_and_not_repeated():
+    text = TEXT.replace("min_effect = ", 'min_effect = "sk-proj-1" #', 1)
+    with pytest.raises(ConfigError, match=r"^p\.toml:\d+: a literal key stands in this file") as refused:
+        parse(text.encode(), source="p.toml")
+    assert "sk-proj" not in str(refused.value)
+
+
 def test_what_is_no_toml_is_refused_by_its_line():
     with pytest.raises(ConfigError, match=r"^p\.toml:1: this is not valid TOML"):
         parse(b"mode = canaryd\n", source="p.toml")

@@ -1,5 +1,7 @@
 """The plan of a duel: every key is known or refused, and it must be able to decide."""
 
+import re
+
 import pytest
 
 from canaryd.duel.model import Question
@@ -49,7 +51,7 @@ def test_every_kind_of_substrate_and_prices():
         ("min_gap = 0.20 ", "", "threshold.min_gap is required"),
         ("min_gap = 0.20", "min_gap = 20", "threshold.min_gap is 20.0, but must be above 0 and at most 1"),
         ("retrieval_tokens = 300", "retrieval_tokens = 0", "duel.toml:6: retrieval_tokens is 0"),
-        ("bootstrap_draws", "bootstrap_draw", "threshold.bootstrap_draws is required"),
+        ("bootstrap_draws", "bootstrap_draw", "threshold.bootstrap_draw is unknown; did you mean bootstrap_draws?"),
         ('name = "doc', 'colour = "x"\nname = "doc', "colour is unknown"),
         ("compare = 0.2", "compare = 0.3", "weights add up to 1.1, but must add up to 1"),
         ("compare = 0.2", 'compare = "0.2"', "weights.compare is '0.2'"),
@@ -60,7 +62,7 @@ def test_every_kind_of_substrate_and_prices():
         ("example:search_lines", "example.search_lines", "must be written package.module:function"),
         ("timeout_s = 20", "timeout_s = 0", "substrate.a.timeout_s is 0.0"),
         ('judge_file = "judge-key.txt"', 'judge = "x"', "write allow_env, or NAME_file"),
-        ('judge_file = "judge-key.txt"', 'judge_file = "sk-123456"', "holds a key itself"),
+        ('judge_file = "judge-key.txt"', 'judge_file = "sk-123456"', "a literal key stands in this file"),
         (
             '[[judge]]\nfamily = "second',
             '[[judges]]\nfamily = "second',
@@ -73,6 +75,37 @@ def test_refusals(old, new, said):
         parsed((old, new))
     assert said in str(refused.value)
     assert str(refused.value).startswith("duel.toml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ('credential = "judge"', 'credential = "sk-right-key-777"', 'sk-right-key-777"'),
+        ("[[judge]]", '[[judge]]\noptions = { extra_body = { api_key = "sk-proj-1" } }', "sk-"),
+        ("example:search_lines", "http://127.0.0.1/s?api_key=sk-proj-1", "sk-"),
+        ("example:search_lines", "Authorization: Bearer sk-proj-1", "sk-"),
+        (
+            "timeout_s = 20",
+            'timeout_s = 20\ncommand = ["curl", "-H", "Authorization: Bearer AKIAIOSFODNN7EXAMPLE"]',
+            "AKIA",
+        ),
+        ("[weights]", '[weights]\nsk-proj-1 = "x"', "sk-"),
+    ],
+)
+def test_a_key_anywhere_in_the_plan_is_refused_by_its_line_and_not_repeated(old, new, line):
+    with pytest.raises(ConfigError) as refused:
+        parsed((old, new))
+    assert re.match(
+        r"duel\.toml:\d+: a literal key stands in this file; put it in a file of its own", str(refused.value)
+    )
+    assert line not in str(refused.value)
+
+
+def test_a_url_that_may_hold_a_key_is_not_repeated():
+    http = 'kind = "http"\nurl = "http://127.0.0.1/s?token=hidden"\nquery_field = "q"\ntext_path = "t"\n'
+    with pytest.raises(ConfigError, match=r"substrate\.a\.url must be http.* a query in it is refused") as refused:
+        parsed(('kind = "python"\nentry = "canaryd.duel.example:search_lines"\n', http))
+    assert "hidden" not in str(refused.value)
 
 
 def test_what_is_no_text_or_no_toml():
