@@ -1,5 +1,6 @@
 """Real processes of the command line, in folders of their own."""
 
+import fcntl
 import json
 import os
 import socket
@@ -52,7 +53,25 @@ def canaryd(tmp_path: Path) -> Canaryd:
 @pytest.fixture
 def port() -> int:
     """A free port of 127.0.0.1."""
+    return _free_port()
+
+
+def _free_port() -> int:
     with closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
         number: int = probe.getsockname()[1]
         return number
+
+
+@pytest.fixture(scope="session")
+def quick_play(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of one quick demo, played once for all workers; a test that changes anything copies it."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder = shared / "quick_play"
+    with (shared / "quick_play.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "demo.html").exists():
+            play = [sys.executable, "-m", "canaryd", "demo", "--quick", "--dir", folder, "--port", str(_free_port())]
+            subprocess.run(play, check=True, capture_output=True)
+    return folder

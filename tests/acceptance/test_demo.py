@@ -2,6 +2,8 @@
 
 import os
 import random
+import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -9,8 +11,6 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 VERDICT_COLUMNS = (
     "window_index, kind, direction, attribution, reasons, decided_at, panel_digest, registration_digest, clauses"
@@ -63,33 +63,29 @@ def test_the_null_declares_nothing(canaryd: Any, port: int) -> None:
     assert (check.code, check.json["verdict"], check.json["reason"]) == (0, "no_change_detected", "verdict")
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_a_killed_play_that_goes_on_ends_as_an_undisturbed_one(
-    canaryd: Any, tmp_path: Path, port: int, seed: int
-) -> None:
-    undisturbed = canaryd("demo", "--quick", "--dir", "whole", "--port", str(port))
-    assert undisturbed.code == 0, undisturbed.err
-    moments = sorted(
-        random.Random(seed).sample(range(1, rows(tmp_path / "whole", "SELECT count(*) FROM sample")[0][0]), 5)
-    )
-    for kill, moment in enumerate(moments):
-        kill_when_stored(tmp_path, port, samples=moment, resume=kill > 0)
-    done = canaryd("demo", "--quick", "--dir", "cut", "--port", str(port), "--resume")
-    assert done.code == 0, done.err
-    assert verdicts(tmp_path / "cut") == verdicts(tmp_path / "whole")
+def test_a_killed_play_that_goes_on_ends_as_an_undisturbed_one(canaryd: Any, quick_play: Path, tmp_path: Path) -> None:
+    # The same address, since it is part of what verdicts rest on.
+    port = int(re.findall(r"127\.0\.0\.1:(\d+)", (quick_play / "config.toml").read_text())[0])
     distinct_samples = "count(DISTINCT r.arm || r.slot_date || s.item_id)"
     once = f"SELECT count(*), {distinct_samples} FROM sample s JOIN run_start r USING (run_id)"
-    (asked, distinct), (whole, _) = rows(tmp_path / "cut", once)[0], rows(tmp_path / "whole", once)[0]
-    assert asked == distinct == whole, "nothing was lost, and nothing that had an answer was asked again"
+    ((whole, _),) = rows(quick_play, once)
+    for seed in range(2):
+        folder = tmp_path / f"cut-{seed}"
+        for kill, moment in enumerate(sorted(random.Random(seed).sample(range(1, whole), 5))):
+            kill_when_stored(folder, port, samples=moment, resume=kill > 0)
+        done = canaryd("demo", "--quick", "--dir", folder, "--port", str(port), "--resume")
+        assert done.code == 0, done.err
+        assert verdicts(folder) == verdicts(quick_play)
+        assert rows(folder, once) == [(whole, whole)], (
+            "nothing was lost, and nothing that had an answer was asked again"
+        )
 
 
-def kill_when_stored(tmp_path: Path, port: int, *, samples: int, resume: bool) -> None:
-    """Start the quick demo in `cut` and kill -9 it as soon as that many samples are stored."""
-    command = [sys.executable, "-m", "canaryd", "demo", "--quick", "--dir", "cut", "--port", str(port)]
-    process = subprocess.Popen(
-        command + ["--resume"] * resume, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    store = tmp_path / "cut" / "canaryd.db"
+def kill_when_stored(folder: Path, port: int, *, samples: int, resume: bool) -> None:
+    """Start the quick demo in a folder and kill -9 it as soon as that many samples are stored."""
+    command = [sys.executable, "-m", "canaryd", "demo", "--quick", "--dir", str(folder), "--port", str(port)]
+    process = subprocess.Popen(command + ["--resume"] * resume, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    store = folder / "canaryd.db"
     while process.poll() is None:
         if store.exists() and stored(store) >= samples:
             os.kill(process.pid, signal.SIGKILL)
@@ -109,9 +105,8 @@ def stored(store: Path) -> int:
     return count
 
 
-def test_a_play_goes_on_as_it_was_begun(canaryd: Any, tmp_path: Path, port: int) -> None:
-    begun = canaryd("demo", "--quick", "--dir", "play", "--port", str(port))
-    assert begun.code == 0, begun.err
+def test_a_play_goes_on_as_it_was_begun(canaryd: Any, quick_play: Path, tmp_path: Path) -> None:
+    shutil.copytree(quick_play, tmp_path / "play")
     other = canaryd("demo", "--dir", "play", "--resume", "--seed", "99")
     assert (other.code, "--seed: the play to go on with was begun otherwise" in other.err) == (64, True), other.err
     again = canaryd("demo", "--dir", "play", "--resume")

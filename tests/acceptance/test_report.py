@@ -1,6 +1,7 @@
 """`canaryd report` as its user runs it: its numbers are those of `status`, `check` and `metrics`."""
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,8 @@ def cells(markdown: str, first: str) -> list[str]:
     return [re.sub(r"\\(.)", r"\1", cell.strip()) for cell in re.split(r"(?<!\\)\|", line)[2:-1]]
 
 
-def test_report_status_check_and_metrics_give_the_same_numbers(canaryd: Any, tmp_path: Path, port: int) -> None:
-    played = canaryd("demo", "--quick", "--dir", "played", "--port", str(port))
-    assert played.code == 0, played.err
+def test_report_status_check_and_metrics_give_the_same_numbers(canaryd: Any, quick_play: Path, tmp_path: Path) -> None:
+    shutil.copytree(quick_play, tmp_path / "played")
     config = ("--config", "played/config.toml")
     written = canaryd(*config, "report", "--out", "reports")
     assert written.code == 0, written.err
