@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from canaryd.cli.context import find_config, load_config
-from canaryd.config import Config
+from canaryd.config import Config, SeriesConfig
+from canaryd.errors import StoreUnavailable
 from canaryd.wording import counted
+
+if TYPE_CHECKING:
+    from canaryd.panel import Panel
 
 
 @click.group()
@@ -36,22 +40,59 @@ def show_command(config_file: str | None) -> None:
 @config.command("check")
 @click.pass_obj
 def check_command(config_file: str | None) -> None:
-    """Read the configuration, each panel with its lock, each registration and each arm's settings; exit 78 or 69."""
+    """Read the configuration, each panel with its lock, each registration and each arm's settings; exit 78 or 69.
+
+    A series that the store knows is held against what was registered: its panel, registration, seed and arms. The
+    webhook's key must be there as those of the arms: exit 77 where one is missing.
+    """
     from canaryd.runner.project import frozen_panel
     from canaryd.runner.registering import check_registration, known_information
 
     loaded = load_config(config_file)
+    _check_service(loaded)
     for series in loaded.series:
         panel = frozen_panel(series)
         protocol, warnings = check_registration(series, panel, information=known_information(loaded, series))
         for warning in warnings:
             click.echo(f"warning: {warning}", err=True)
         _build_arms(loaded, panel=panel, name=series.name)
+        standing = _require_as_registered(loaded, series, panel=panel)
         sizes = f"{counted(len(panel.items), 'item')}, {counted(len(series.arms), 'arm')}"
-        click.echo(f"{series.name}: {sizes}, registration {protocol.digest}")
+        click.echo(f"{series.name}: {sizes}, registration {protocol.digest}, {standing}")
 
 
-def _build_arms(loaded: Config, *, panel: Any, name: str) -> None:
+def _require_as_registered(loaded: Config, series: SeriesConfig, *, panel: Panel) -> str:
+    """Return how the files of a series stand to what was registered; refuse those that are not as registered."""
+    from canaryd.runner.project import is_registered, require_as_registered
+    from canaryd.store.engine import open_store
+
+    try:
+        with open_store(loaded.store_url) as store:
+            if not is_registered(store, series.name):
+                return "not registered yet"
+            require_as_registered(series, panel, store=store)
+    except StoreUnavailable as error:
+        return f"not held against a store ({error})"
+    return "as registered"
+
+
+def _check_service(loaded: Config) -> None:
+    """Look whether the daemon can serve and tell as configured."""
+    from canaryd.service_config import address_of
+    from canaryd.webhook.deliver import receiver_of
+
+    address = address_of(loaded.service.listen)
+    if address is not None and not address.ip.is_loopback:
+        click.echo(
+            f"warning: daemon.listen {loaded.service.listen} faces other machines; the daemon starts only with a "
+            "--web.config.file that has tls_server_config, or with --web.insecure-listen",
+            err=True,
+        )
+    if loaded.service.webhook is not None:
+        receiver_of(loaded)
+
+
+def _build_arms(loaded: Config, *, panel: Panel, name: str) -> None:
     from canaryd.runner.project import provider_builder
 
     build = provider_builder(loaded, panel)

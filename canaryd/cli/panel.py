@@ -46,7 +46,7 @@ def freeze_command(path: Path) -> None:
     if lock.exists() and lock.read_bytes() != content:
         raise UsageError(
             f"{lock}: freezes another content already; a changed panel is a new one, so give it a new version "
-            "and a new file name (`canaryd panel verify` lists what differs)"
+            f"and a new file name (`canaryd panel verify {path}` lists what differs)"
         )
     lock.write_bytes(content)
     click.echo(f"{lock}: {counted(len(loaded.items), 'item')}, {loaded.digest}")

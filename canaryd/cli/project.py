@@ -67,7 +67,8 @@ _NEXT = (
 
 def _next_of(directory: Path) -> Iterator[str]:
     yield f'canaryd panel generate {directory}/panel/pool.jsonl --seed "a text only you know"'
-    yield f"canaryd calibrate screen, confirm, and design --out {directory}/panel/mine.jsonl"
+    yield "canaryd calibrate screen && canaryd calibrate confirm"
+    yield f"canaryd calibrate design --out {directory}/panel/mine.jsonl"
     yield "canaryd register && canaryd rehearse --days 40 && canaryd report"
 
 

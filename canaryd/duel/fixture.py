@@ -19,7 +19,7 @@ def parse_fixture(data: bytes, *, source: str) -> tuple[Question, ...]:
         ConfigError: a line is refused, or there is no question.
     """
     questions, complaints = _questions(data, source)
-    require_clean(complaints, lister="canaryd duel lint")
+    require_clean(complaints, lister=f"canaryd duel lint {source}")
     return tuple(questions)
 
 

@@ -46,7 +46,7 @@ def _parse_lock(lock: bytes, where: str) -> Lock:
         raw = None
     kinds = {field.name: dict if field.name in ("items", "graders") else str for field in fields(Lock)}
     if not (isinstance(raw, dict) and raw.keys() == kinds.keys() and all(isinstance(raw[k], kinds[k]) for k in kinds)):
-        raise ConfigError(f"{where}: this is not a panel's lock; write it with `canaryd panel freeze`")
+        raise ConfigError(f"{where}: this is not a panel's lock; write it with `canaryd panel freeze PANEL`")
     return Lock(**raw)
 
 

@@ -90,7 +90,7 @@ def rebaseline(slot: Slot, drift: Drift, *, reason: str) -> date:
     """
     if drift.deltas:
         arm, deltas = next(iter(drift.deltas.items()))
-        raise UsageError(f"{arm}: {_listed(deltas)}; accept that with `canaryd deviation accept --reason`")
+        raise UsageError(f"{arm}: {_listed(deltas)}; accept that with `canaryd deviation accept --reason TEXT`")
     return _open(slot, drift, kind="rebaseline", reason=reason)
 
 

@@ -35,7 +35,7 @@ REASONS: Mapping[Check, str] = {
 }
 #: What to do about a check that failed.
 CURES: Mapping[Check, str] = {
-    "fingerprint": "restore what differs, or begin a new baseline with `canaryd deviation accept --reason`",
+    "fingerprint": "restore what differs, or begin a new baseline with `canaryd deviation accept --reason TEXT`",
     "clock": "set the machine's clock (a time service keeps it right), then run again",
     "budget": "raise the limit or add the price in the configuration, or wait for the next day or month",
     "sandbox": "install bubblewrap and allow user namespaces, or measure a panel without items of code",

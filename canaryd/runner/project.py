@@ -38,9 +38,17 @@ def frozen_panel(config: SeriesConfig) -> Panel:
     panel = load(str(config.panel), graders=graders)
     lock = Path(lock_path(str(config.panel)))
     if not lock.exists():
-        raise ConfigError(f"{lock}: does not exist, so the panel is not frozen; write it with `canaryd panel freeze`")
+        raise ConfigError(
+            f"{lock}: does not exist, so the panel is not frozen; write it with `canaryd panel freeze {config.panel}`"
+        )
     require_frozen(panel, read_bytes(lock))
     return panel
+
+
+def is_registered(store: Store, name: str) -> bool:
+    """Whether the store holds a series of that name."""
+    with store.read() as connection:
+        return any(series.name == name for series in read.all_series(connection))
 
 
 def require_as_registered(config: SeriesConfig, panel: Panel, *, store: Store) -> None:

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+_DOCTOR = "canaryd doctor --series {series}"
+#: Each is typed as it is printed; what to do then is what the command says.
 REMEDIES: Mapping[str, str] = {
-    "harness_drift": "canaryd doctor (what differs), canaryd deviation accept --reason TEXT",
-    "panel_mismatch": "canaryd panel verify",
+    "harness_drift": _DOCTOR,
+    "panel_mismatch": _DOCTOR,
     "registration_mismatch": "canaryd config check",
-    "budget": "canaryd config show (the limits)",
-    "credentials": "canaryd doctor",
-    "sandbox_unavailable": "canaryd doctor",
+    "budget": _DOCTOR,
+    "credentials": _DOCTOR,
+    "sandbox_unavailable": _DOCTOR,
     "store_unavailable": "canaryd db check",
     "schema_outdated": "canaryd db upgrade",
-    "not_holder": "canaryd status on the host that holds the series",
-    "clock_untrusted": "timedatectl status",
-    "canary_failed": "canaryd doctor",
+    "not_holder": _DOCTOR,
+    "clock_untrusted": _DOCTOR,
+    "canary_failed": _DOCTOR,
 }
+
+
+def remedy(reason: str, *, series: str) -> str | None:
+    """Return the command that helps a series which is blocked for a reason of the contract, as it is typed.
+
+    >>> remedy("panel_mismatch", series="main"), remedy("no such reason", series="main")
+    ('canaryd doctor --series main', None)
+    """
+    return REMEDIES[reason].format(series=series) if reason in REMEDIES else None
 
 
 def blocked_by(outcome: str, reason: str) -> str | None:

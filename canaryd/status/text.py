@@ -17,7 +17,7 @@ from canaryd.status.model import (
     WindowFigures,
     WithInvalid,
 )
-from canaryd.status.remedies import REMEDIES
+from canaryd.status.remedies import remedy
 from canaryd.wording import counted, interval, points
 
 _MARKS = {"ok": "●", "warming_up": "○", "not_evaluable": "!"}
@@ -41,7 +41,7 @@ def as_text(status: Status, live: Live | None = None) -> str:
     for series in status.series:
         lines += ["", *_series(series, status.now)]
         if live is not None and series.name in live.series:
-            lines += [f"{_INDENT}{_live(live.series[series.name])}"]
+            lines += [f"{_INDENT}{_live(live.series[series.name], series.name)}"]
     return "\n".join(lines)
 
 
@@ -51,9 +51,9 @@ def _daemon(live: Live) -> str:
     return f"running since {_moment(live.running_since)} (pid {live.pid})"
 
 
-def _live(one: LiveSeries) -> str:
-    blocked = f"   run: {REMEDIES[one.blocked]}" if one.blocked is not None and one.blocked in REMEDIES else ""
-    return f"daemon: {one.state}{blocked}"
+def _live(one: LiveSeries, name: str) -> str:
+    command = remedy(one.blocked, series=name) if one.blocked else None
+    return f"daemon: {one.state}{f'   run: {command}' if command else ''}"
 
 
 def with_invalid_text(found: Sequence[WithInvalid]) -> str:
@@ -178,7 +178,7 @@ def _runs(series: SeriesStatus) -> Iterator[str]:
         if run.set_aside in SET_ASIDE:
             yield f"{run.arm}: {run.slot_date} is set aside as {run.set_aside}: {SET_ASIDE[run.set_aside]}"
         if run.blocked:
-            yield f"BLOCKED {run.blocked}   run: {REMEDIES[run.blocked]}"
+            yield f"BLOCKED {run.blocked}   run: {remedy(run.blocked, series=series.name)}"
 
 
 def _budget(lines: Sequence[BudgetLine]) -> Iterator[str]:

@@ -70,7 +70,9 @@ def import_jsonl(store: Store, lines: Iterable[str], *, now: datetime) -> str:
     remaining = iter(lines)
     header = _parsed(next(remaining, ""), number=1)
     if header.get("format") != _FORMAT:
-        raise UsageError(f"line 1 is not the header of a {_FORMAT} file; give the file that `canaryd export` wrote")
+        raise UsageError(
+            f"line 1 is not the header of a {_FORMAT} file; give one that `canaryd export --series NAME FILE` wrote"
+        )
     series = str(header["series"])
     with store.write() as connection:
         if connection.scalar(select(schema.series.c.name).where(schema.series.c.name == series)) is not None:
@@ -177,7 +179,9 @@ def _parsed(text: str, *, number: int) -> dict[str, Any]:
     except ValueError:
         line = None
     if not isinstance(line, dict):
-        raise UsageError(f"line {number} is no JSON object; give the file that `canaryd export` wrote, whole")
+        raise UsageError(
+            f"line {number} is no JSON object; give the file that `canaryd export --series NAME FILE` wrote, whole"
+        )
     return line
 
 

@@ -18,8 +18,7 @@ from canaryd.prereg import Prereg
 from canaryd.providers.base import Provider
 from canaryd.records import Arm
 from canaryd.runner.clock import Clock, clock_of
-from canaryd.runner.project import frozen_panel, provider_builder, require_as_registered
-from canaryd.store import read
+from canaryd.runner.project import frozen_panel, is_registered, provider_builder, require_as_registered
 from canaryd.store.engine import Store, open_store
 from canaryd.store.studies import Stage, StudyKey, study_target
 from canaryd.windows import utc_date
@@ -77,7 +76,7 @@ def laboratory(config: Config, series: SeriesConfig, *, pool: Path | None = None
     if not panel.measured:
         raise ConfigError(f"{panel.path}: has no item that is measured; add items")
     with open_store(config.store_url, create=True) as store:
-        if pool is None and _is_registered(store, series.name):
+        if pool is None and is_registered(store, series.name):
             require_as_registered(series, panel, store=store)
         yield Laboratory(
             config=config,
@@ -89,8 +88,3 @@ def laboratory(config: Config, series: SeriesConfig, *, pool: Path | None = None
             build_provider=provider_builder(config, panel),
             backend=sandbox.default(),
         )
-
-
-def _is_registered(store: Store, name: str) -> bool:
-    with store.read() as connection:
-        return any(series.name == name for series in read.all_series(connection))

@@ -80,7 +80,9 @@ def test_a_drift_from_the_refusal_to_the_new_baseline(canaryd: Any, project: Pat
     examined = say(canaryd, "doctor")
     assert examined.code == 69
     assert "request.body.model: large -> larger; time of day: 03:10 UTC -> 04:40 UTC" in examined.out
-    assert "-> restore what differs, or begin a new baseline with `canaryd deviation accept --reason`" in examined.out
+    assert (
+        "-> restore what differs, or begin a new baseline with `canaryd deviation accept --reason TEXT`" in examined.out
+    )
 
     refused = say(canaryd, "deviation", "accept", "--equivalent", "--reason", "same thing")
     assert (refused.code, "only versions of an SDK or a CLI can be equivalent" in refused.err) == (64, True)
@@ -128,6 +130,28 @@ def test_another_seed_than_the_registered_one_is_refused(canaryd: Any, project: 
     assert "was registered with seed = 1, and the configuration says 2; restore it" in refused.err
     reasons = [run["reason"] for run in say(canaryd, "status", "--json").json["series"][0]["last_runs"]]
     assert [reason.split(":")[0] for reason in reasons] == ["registration_mismatch"] * 2
+
+
+def test_what_status_names_shows_what_is_not_as_registered(canaryd: Any, project: Path) -> None:
+    assert "as registered" in say(canaryd, "config", "check").out
+
+    registration = project / "prereg.toml"
+    as_registered = registration.read_text()
+    registration.write_text(f"{as_registered}# one more line\n")
+    assert say(canaryd, "run").code == 69
+    assert "BLOCKED registration_mismatch   run: canaryd config check\n" in say(canaryd, "status").out
+    checked = say(canaryd, "config", "check")
+    assert (checked.code, "prereg.toml: was edited after the series was registered" in checked.err) == (69, True)
+    registration.write_text(as_registered)
+
+    panel = project / "panel.jsonl"
+    panel.write_text(panel.read_text().replace("contract", "contrast", 1))
+    Path(lock_path(str(panel))).write_bytes(freeze(load(str(panel), graders=graders)))
+    assert say(canaryd, "run").code == 69
+    assert "BLOCKED panel_mismatch   run: canaryd doctor --series main\n" in say(canaryd, "status").out
+    examined = say(canaryd, "doctor", "--series", "main")
+    assert (examined.code, "the series was registered with" in examined.out) == (69, True), examined.out
+    assert "the series was registered with" in say(canaryd, "config", "check").err
 
 
 def test_until_something_was_measured_only_the_registered_model_is_asked(canaryd: Any, project: Path) -> None:

@@ -39,7 +39,7 @@ def shown(one: SeriesStatus, live: Live | None = None) -> list[str]:
 def test_a_refused_arm_is_shown_with_the_command_that_helps() -> None:
     refused = LastRun("tracked", date(2027, 3, 28), "refused", "budget: calls_per_day is 5", "budget")
     lines = shown(series(last_runs=(refused,), budget=(BudgetLine("calls_per_day", 3, 5),)))
-    assert "BLOCKED budget   run: canaryd config show (the limits)" in lines
+    assert "BLOCKED budget   run: canaryd doctor --series haiku" in lines
     assert "budget: calls per day 3/5" in lines
     assert lines[-1].endswith("next run 2027-03-29 03:10Z (in 6 h 2 min)")
 
@@ -60,7 +60,7 @@ def test_the_daemon_is_shown_or_said_to_be_unknown() -> None:
     live = Live("127.0.0.1:1", None, "0.4.0", 930, NOW, {"haiku": standby})
     first, *_, last = shown(series(), live)
     assert first == "● canaryd 0.4.0   running since 2027-03-28 21:08Z (pid 930)   store sqlite:///c.db   schema ok"
-    assert last == "daemon: standby: held elsewhere   run: canaryd status on the host that holds the series"
+    assert last == "daemon: standby: held elsewhere   run: canaryd doctor --series haiku"
     working = live._replace(series={"haiku": standby._replace(state="running 41/300", blocked=None)})
     assert shown(series(), working)[-1] == "daemon: running 41/300"
     dead = shown(series(), Live("127.0.0.1:1", "nothing answers (Connection refused)"))
