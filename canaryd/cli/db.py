@@ -9,6 +9,7 @@ import click
 
 from canaryd.cli.context import load_config
 from canaryd.errors import StoreUnavailable, UsageError
+from canaryd.wording import counted
 
 
 @click.group()
@@ -110,7 +111,7 @@ def expire_texts_command(config_file: str | None, series_name: str | None, befor
     """
     from canaryd.runner.clock import clock_of
     from canaryd.store.engine import open_store
-    from canaryd.store.retention import expire_texts
+    from canaryd.store.retention import expire_texts, stored_texts
 
     config = load_config(config_file)
     series = config.one_series(series_name).name
@@ -118,9 +119,14 @@ def expire_texts_command(config_file: str | None, series_name: str | None, befor
         limit = date.fromisoformat(before)
     except ValueError:
         raise UsageError(f"--before is {before!r}, but must be a date such as 2027-01-31") from None
-    if not yes:
-        click.echo(f"would delete every reply text of {series} before {limit} for good; say --yes to do it")
-        return
+    now = clock_of(config).now()
+    if limit > now.date():
+        raise UsageError(f"--before is {limit}, but texts of days to come cannot go yet; name today or a day before it")
     with open_store(config.store_url) as store:
-        gone = expire_texts(store, series, before=limit, now=clock_of(config).now())
-    click.echo(f"{gone} reply texts of {series} before {limit} are gone; their digests and grades stay")
+        if not yes:
+            with store.read() as connection:
+                owed = counted(stored_texts(connection, series, before=limit), "reply text")
+            click.echo(f"would delete {owed} of {series} before {limit} for good; say --yes to do it")
+            return
+        gone = counted(expire_texts(store, series, before=limit, now=now), "reply text")
+    click.echo(f"{gone} of {series} before {limit} deleted; their digests and grades stay")

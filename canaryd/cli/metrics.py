@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from canaryd.cli.context import load_config
+from canaryd.files import require_replaceable
 
 
 @click.command()
@@ -30,6 +31,8 @@ def metrics(config_file: str | None, textfile: Path | None) -> None:
     from canaryd.schedule import policy_of
     from canaryd.store.engine import open_store
 
+    if textfile is not None:
+        require_replaceable(textfile)
     config = load_config(config_file)
     names = [series.name for series in config.series]
     with open_store(config.store_url) as store:

@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 
 from canaryd.cli.context import load_config
 from canaryd.errors import UsageError
+from canaryd.files import written_whole
 from canaryd.wording import counted
 
 
@@ -62,20 +63,17 @@ def _export_logs(connection: Connection, series: str, *, out: Path, with_texts: 
 
 
 def _export_file(connection: Connection, series: str, *, out: Path, form: str, with_texts: bool) -> None:
-    partial = out.with_name(f"{out.name}.partial")
     try:
-        if form == "parquet":
-            from canaryd.store.parquet import write_parquet
+        with written_whole(out) as partial:
+            if form == "parquet":
+                from canaryd.store.parquet import write_parquet
 
-            write_parquet(connection, series, path=partial, with_texts=with_texts)
-        else:
-            with partial.open("w", encoding="utf-8", newline="") as file:
-                file.writelines(_lines(connection, series, form=form, with_texts=with_texts))
-        partial.replace(out)
+                write_parquet(connection, series, path=partial, with_texts=with_texts)
+            else:
+                with partial.open("w", encoding="utf-8", newline="") as file:
+                    file.writelines(_lines(connection, series, form=form, with_texts=with_texts))
     except OSError as error:
         raise UsageError(f"{out}: cannot be written ({error.strerror}); name another file") from None
-    finally:
-        partial.unlink(missing_ok=True)
     click.echo(f"series {series} in {out}")
 
 

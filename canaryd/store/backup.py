@@ -12,7 +12,9 @@ from pathlib import Path
 from sqlalchemy import URL
 
 from canaryd.errors import StoreUnavailable, UsageError
+from canaryd.files import written_whole
 from canaryd.store.engine import APPLICATION_ID, shown
+from canaryd.store.trouble import cured
 
 #: Prompts and replies stand in a copy: it is for its owner, and readable for the group that other readers are in.
 _MODE = 0o640
@@ -22,35 +24,29 @@ def back_up(path: Path, copy: Path) -> None:
     """Write a checked copy of the store file `path` to `copy`, replacing an older copy only once the new one is whole.
 
     Raises:
-        UsageError: the copy would replace the store itself.
+        UsageError: the copy would replace the store itself or what is no regular file, or has no folder.
         StoreUnavailable: the store cannot be read, or the copy cannot be written or is damaged.
     """
     if copy.exists() and path.exists() and copy.samefile(path):
         raise UsageError(f"{copy} is the store itself; name another file for its copy")
-    partial = copy.with_name(f"{copy.name}.partial")
+    if not copy.parent.is_dir():
+        raise UsageError(f"{copy}: there is no folder {copy.parent}; make it, or name another file for the copy")
     try:
-        partial.unlink(missing_ok=True)
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)) as store:
-            store.execute("PRAGMA busy_timeout=5000")
-            store.execute("VACUUM INTO ?", (str(partial),))
-        _require_whole(partial)
-        partial.chmod(_MODE)
-        _sync(partial)
-        partial.replace(copy)
+        with written_whole(copy) as partial:
+            _vacuum_into(partial, path=path)
+            _require_whole(partial)
+            partial.chmod(_MODE)
+            _sync(partial)
         _sync(copy.parent)
     except (sqlite3.Error, OSError) as error:
-        raise StoreUnavailable(
-            f"store {path} was not copied to {copy}: {error}; look at the disk and repeat"
-        ) from error
-    finally:
-        partial.unlink(missing_ok=True)
+        raise StoreUnavailable(f"store {path} was not copied to {copy}: {cured(str(error), near=copy)}") from error
 
 
 def dump_postgres(url: URL, copy: Path) -> None:
     """Write `pg_dump --format=custom` of a PostgreSQL store to `copy`, in one step; `pg_restore` reads it.
 
     Raises:
-        UsageError: `pg_dump` is not installed.
+        UsageError: `pg_dump` is not installed, or the copy would replace what is no regular file.
         StoreUnavailable: it failed.
     """
     program = shutil.which("pg_dump")
@@ -59,11 +55,10 @@ def dump_postgres(url: URL, copy: Path) -> None:
             "pg_dump is not installed, and copies a PostgreSQL store; install the PostgreSQL client, or take [backup] "
             "out of the configuration and back the server up"
         )
-    partial = copy.with_name(f"{copy.name}.partial")
     # It is a URL of libpq without SQLAlchemy's name of the driver; a password in it is refused by the configuration.
     source = url.set(drivername="postgresql").render_as_string(hide_password=False)
-    command = [program, "--format=custom", "--no-password", f"--file={partial}", f"--dbname={source}"]
-    try:
+    with written_whole(copy) as partial:
+        command = [program, "--format=custom", "--no-password", f"--file={partial}", f"--dbname={source}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - found on PATH
         if done.returncode != 0:
             said = done.stderr.strip().partition("\n")[0]
@@ -72,10 +67,13 @@ def dump_postgres(url: URL, copy: Path) -> None:
             )
         partial.chmod(_MODE)
         _sync(partial)
-        partial.replace(copy)
-        _sync(copy.parent)
-    finally:
-        partial.unlink(missing_ok=True)
+    _sync(copy.parent)
+
+
+def _vacuum_into(partial: Path, *, path: Path) -> None:
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)) as store:
+        store.execute("PRAGMA busy_timeout=5000")
+        store.execute("VACUUM INTO ?", (str(partial),))
 
 
 def _require_whole(partial: Path) -> None:
@@ -83,7 +81,7 @@ def _require_whole(partial: Path) -> None:
         found = copy.execute("PRAGMA integrity_check").fetchone()[0]
         if found != "ok" or copy.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
             raise StoreUnavailable(
-                f"the copy {partial} is not a whole store of canaryd ({found}); run `canaryd db check`"
+                f"the copy {partial} is not a whole store of canaryd ({found}); restore an older backup of the store"
             )
 
 

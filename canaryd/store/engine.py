@@ -21,7 +21,7 @@ from sqlalchemy.exc import (
 
 from canaryd.errors import CanarydError, ConfigError, StoreUnavailable
 from canaryd.store.schema import REVISIONS
-from canaryd.store.trouble import said_of
+from canaryd.store.trouble import is_read_only, said_of
 
 #: Marks a SQLite file as a store of canaryd ("cnry").
 APPLICATION_ID = 0x636E7279
@@ -48,6 +48,7 @@ class Store:
 
     def __init__(self, url: URL) -> None:
         self.name = shown(url)
+        self._file = file_of(url)
         self._writer = _writer_engine(url)
         self._reader = _reader_engine(url)
 
@@ -86,7 +87,7 @@ class Store:
         except DBAPIError as error:
             if _is_our_mistake(error):
                 raise
-            raise StoreUnavailable(f"store {self.name} cannot be used: {said_of(error)}") from error
+            raise StoreUnavailable(f"store {self.name} cannot be used: {said_of(error, near=self._file)}") from error
         except StatementError as error:
             if error.orig is None:
                 raise
@@ -116,6 +117,11 @@ def shown(url: URL) -> str:
     return url.set(drivername=url.get_backend_name()).render_as_string(hide_password=True)
 
 
+def file_of(url: URL) -> Path | None:
+    """Return the file of a SQLite store, None for a database of a server."""
+    return Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
+
+
 def open_store(url: str, *, create: bool = False) -> Store:
     """Open the store at a URL (a relative SQLite path is relative to the working directory).
 
@@ -134,7 +140,10 @@ def open_store(url: str, *, create: bool = False) -> Store:
     try:
         found = _revision_through(store._reader, parsed)
         if found is None:
-            raise StoreUnavailable(f"store {store.name} does not exist; create it with `canaryd db upgrade`")
+            cure = "create it with `canaryd db upgrade`"
+            if store._file is not None and store._file.exists():
+                raise StoreUnavailable(f"store {store.name} is an empty file; restore a backup, or {cure} if it is new")
+            raise StoreUnavailable(f"store {store.name} does not exist; {cure}")
         if found != REVISIONS[-1]:
             cure = (
                 "run `canaryd db upgrade`"
@@ -165,21 +174,30 @@ def _revision_through(engine: Engine, url: URL) -> str | None:
     is_sqlite = url.get_backend_name() == "sqlite"
     if is_sqlite and not _is_file(url):
         return None
-    known = "SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'"
     try:
         with engine.connect() as connection:
             if is_sqlite:
                 _require_store_file(connection, shown(url))
-            if connection.scalar(text(known if is_sqlite else "SELECT to_regclass('alembic_version')")) is None:
-                if is_sqlite and connection.scalar(text("PRAGMA page_count")):
-                    raise StoreUnavailable(
-                        f"{shown(url)} is a store of canaryd that has lost the table of its schema; restore a backup"
-                    )
-                return None
-            found: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
+            found: str | None = None
+            if _has_table(connection, "alembic_version"):
+                found = connection.scalar(text("SELECT version_num FROM alembic_version"))
+            elif is_sqlite and connection.scalar(text("PRAGMA page_count")):
+                raise StoreUnavailable(
+                    f"{shown(url)} is a store of canaryd that has lost the table of its schema; restore a backup"
+                )
+            if found is None and _has_table(connection, "run_start"):
+                raise StoreUnavailable(
+                    f"{shown(url)} is a store of canaryd that has lost the number of its schema; restore a backup"
+                )
             return found
     except DBAPIError as error:
-        raise StoreUnavailable(f"store {shown(url)} cannot be opened: {said_of(error)}") from error
+        raise StoreUnavailable(f"store {shown(url)} cannot be opened: {said_of(error, near=file_of(url))}") from error
+
+
+def _has_table(connection: Connection, name: str) -> bool:
+    known = "SELECT name FROM sqlite_master WHERE name = :name"
+    query = known if connection.dialect.name == "sqlite" else "SELECT to_regclass(:name)"
+    return connection.scalar(text(query), {"name": name}) is not None
 
 
 def sqlite_engine(url: URL, *, begin: str, pragmas: tuple[str, ...], pool_size: int) -> Engine:
@@ -231,6 +249,12 @@ def _writer_engine(url: URL) -> Engine:
 def _reader_engine(url: URL) -> Engine:
     if url.get_backend_name() == "postgresql":
         return postgres_engine(url, read_only=True)
+    path = Path(str(url.database)).absolute()
+    log = path.with_name(f"{path.name}-wal")
+    if path.is_file() and is_read_only(path.parent) and not (log.exists() and log.stat().st_size):
+        # SQLite cannot make the files beside the store that a reader needs. Nothing changes on such a disk, so that it
+        # needs none, unless a log says that a writer elsewhere has not ended.
+        url = url.set(database=path.as_uri(), query={"uri": "true", "immutable": "1"})
     return sqlite_engine(url, begin="BEGIN", pragmas=("query_only=ON",), pool_size=5)
 
 

@@ -15,7 +15,16 @@ from sqlalchemy.exc import DBAPIError
 from canaryd.errors import StoreUnavailable
 from canaryd.store import ledger, read, replies, run_totals, totals
 from canaryd.store.backup import back_up
-from canaryd.store.engine import APPLICATION_ID, open_store, parse_url, postgres_engine, revision, shown, sqlite_engine
+from canaryd.store.engine import (
+    APPLICATION_ID,
+    file_of,
+    open_store,
+    parse_url,
+    postgres_engine,
+    revision,
+    shown,
+    sqlite_engine,
+)
 from canaryd.store.lease import require_unheld
 from canaryd.store.metadata import metadata
 from canaryd.store.process import is_alive
@@ -42,7 +51,7 @@ def upgrade(url: str, *, to: str = "head", now: datetime | None = None) -> Path 
     """
     found = revision(parse_url(url))
     if found is not None and found not in REVISIONS:
-        name = parse_url(url).render_as_string(hide_password=True)
+        name = shown(parse_url(url))
         raise StoreUnavailable(f"store {name} has schema {found}, which a newer canaryd wrote; install that one")
     if now is not None and found is not None and found != REVISIONS[-1]:
         _require_unheld(url, now=now)
@@ -129,7 +138,7 @@ def _in_transaction(url: URL, step: Callable[[Config], None], *, keep: bool) -> 
             if not keep:
                 transaction.rollback()
     except DBAPIError as error:
-        raise StoreUnavailable(f"store {shown(url)} cannot be migrated: {said_of(error)}") from error
+        raise StoreUnavailable(f"store {shown(url)} cannot be migrated: {said_of(error, near=file_of(url))}") from error
     finally:
         engine.dispose()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import re
 import shutil
 import sqlite3
@@ -250,6 +251,18 @@ def test_a_published_warning_stays_when_its_day_is_set_aside_later(folder: Path)
             verify_series(connection, "main")
 
 
+def test_a_published_warning_stays_when_its_day_is_set_aside_before_it_is_over(
+    here: Callable[..., Any], folder: Path
+) -> None:
+    measure_day(folder, 13)
+    quarantined = here("quarantine", "--slot", "2027-01-13", "--reason", "a typo")
+    assert quarantined.code == 0
+    assert "early warning score begins a new segment (" in quarantined.out
+    assert here("verify", "--series", "main").code == 0
+    measure_day(folder, 14)
+    assert here("verify", "--series", "main").code == 0
+
+
 def test_a_verdict_that_a_later_note_contradicts_is_named(folder: Path) -> None:
     with open_store(f"sqlite:///{folder / 'canaryd.db'}") as store:
         with store.read() as connection:
@@ -387,20 +400,35 @@ def test_a_copy_is_a_store(here: Callable[..., Any], canaryd: Any, folder: Path)
     assert (itself.code, "is the store itself" in itself.err) == (64, True)
     nowhere = here("db", "backup")
     assert (nowhere.code, "there is no [backup]" in nowhere.err) == (64, True)
+    astray = here("db", "backup", "nowhere/copy.db")
+    assert (astray.code, "there is no folder nowhere; make it" in astray.err) == (64, True)
     config = folder / "config.toml"
     config.write_text(config.read_text() + '\n[backup]\nfolder = "copies"\n')
     assert here("db", "backup").code == 0
     assert len(list((folder / "copies").glob("canaryd-*.sqlite"))) == 1
 
 
+def test_only_a_regular_file_is_replaced(here: Callable[..., Any], folder: Path) -> None:
+    pipe = folder / "pipe.prom"
+    os.mkfifo(pipe)
+    for command in (
+        ("db", "backup", pipe),
+        ("export", "--series", "main", pipe),
+        ("metrics", "--textfile", pipe),
+    ):
+        refused = here(*command)
+        assert (refused.code, "is no regular file" in refused.err, pipe.is_fifo()) == (64, True, True), refused.err
+
+
 def test_old_texts_go_when_told_to_and_nothing_else(here: Callable[..., Any]) -> None:
     at_home = here("verify").out
-    asked = here("db", "expire-texts", "--before", "2100-01-01")
+    asked = here("db", "expire-texts", "--before", "2027-01-13")
     assert (asked.code, "say --yes" in asked.out) == (0, True)
-    assert here("db", "expire-texts", "--before", "soon").code == 64
-    gone = here("db", "expire-texts", "--before", "2100-01-01", "--yes")
-    assert "reply texts of main before 2100-01-01 are gone" in gone.out, gone.err
-    assert not gone.out.startswith("0 ")
+    for refused in ("soon", "2027-01-14"):
+        assert here("db", "expire-texts", "--before", refused, "--yes").code == 64
+    gone = here("db", "expire-texts", "--before", "2027-01-13", "--yes")
+    assert f"{DAYS * 24 * 2} reply texts of main before 2027-01-13 deleted" in gone.out, gone.err
+    assert f"would delete {DAYS * 24 * 2} reply texts" in asked.out
     verified = here("verify")
     assert (verified.code, verified.out) == (0, at_home)
 

@@ -73,6 +73,31 @@ def test_a_place_that_holds_no_file_and_a_store_that_lost_its_schema_are_told_ap
         open_store(f"sqlite:///{broken}", create=True)
 
 
+def test_an_empty_file_and_a_store_without_its_revision_point_to_a_backup(migrated_file: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "empty.db"
+    empty.touch()
+    with pytest.raises(StoreUnavailable, match="is an empty file; restore a backup"):
+        open_store(f"sqlite:///{empty}")
+    broken = tmp_path / "broken.db"
+    shutil.copy(migrated_file, broken)
+    with sqlite3.connect(broken) as connection:
+        connection.execute("DELETE FROM alembic_version")
+    connection.close()
+    with pytest.raises(StoreUnavailable, match="lost the number of its schema; restore a backup"):
+        open_store(f"sqlite:///{broken}", create=True)
+
+
+def test_a_store_on_a_read_only_disk_is_read(
+    migrated_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "store.db"
+    shutil.copy(migrated_file, path)
+    monkeypatch.setattr("canaryd.store.engine.is_read_only", lambda _: True)
+    with open_store(f"sqlite:///{path}") as store, store.read() as connection:
+        assert read.all_series(connection) == ()
+        assert [each.name for each in tmp_path.iterdir()] == ["store.db"]
+
+
 def test_a_store_taken_back_to_nothing_does_not_exist(store_url: str) -> None:
     downgrade(store_url, to="base")
     with pytest.raises(StoreUnavailable):
@@ -225,9 +250,7 @@ def test_a_damaged_file_is_said_by_whoever_reads_it(migrated_file: Path, tmp_pat
         with store.read() as connection:
             assert quick_problem(connection) is not None
         with (
-            pytest.raises(
-                StoreUnavailable, match="malformed; the file is damaged: run `canaryd db check`, and restore"
-            ),
+            pytest.raises(StoreUnavailable, match="malformed; the file is damaged: restore a backup"),
             store.read() as connection,
         ):
             first_difference(connection, "s")

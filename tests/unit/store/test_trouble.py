@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from canaryd.store.trouble import said_of
+from canaryd.store.trouble import cured, said_of
 
 SOCKET = 'connection failed: connection to server on socket "/run/postgresql/.s.PGSQL.5432" failed: '
 
@@ -15,7 +18,7 @@ SOCKET = 'connection failed: connection to server on socket "/run/postgresql/.s.
 @pytest.mark.parametrize(
     ("text", "cure"),
     [
-        ("database disk image is malformed", "run `canaryd db check`, and restore a backup"),
+        ("database disk image is malformed", "the file is damaged: restore a backup"),
         ("attempt to write a readonly database", "check the owner and the permissions"),
         ("unable to open database file", "check that its folder exists"),
         (SOCKET + "No such file or directory\n\tIs the server running locally?", "start the PostgreSQL server"),
@@ -34,3 +37,19 @@ def test_every_trouble_says_what_to_do_in_one_sentence(text: str, cure: str) -> 
     assert cure in said
     assert said.startswith(text.partition("\n")[0].rstrip(".")[:20])
     assert "\n" not in said
+
+
+@pytest.mark.parametrize("said", ["disk I/O error", "unable to open database file"])
+@pytest.mark.parametrize(
+    ("flag", "free", "state"),
+    [(os.ST_RDONLY, 10**9, "read-only file system"), (0, 0, "the disk is full"), (0, 10**9, None)],
+)
+def test_the_state_of_the_disk_is_said_where_it_is_the_cause(
+    said: str, flag: int, free: int, state: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = SimpleNamespace(f_flag=flag, f_bavail=free, f_frsize=1)
+    monkeypatch.setattr("canaryd.store.trouble.os.statvfs", lambda _: disk)
+    told = cured(said, near=tmp_path / "store.db")
+    assert said in told
+    assert ("read-only" in told, "full" in told) == (flag != 0, free == 0)
+    assert state is None or state in told
