@@ -288,7 +288,7 @@ def test_the_starter_panel_is_frozen_and_clean() -> None:
 def test_any_changed_byte_of_the_starter_panel_is_seen() -> None:
     data, system = panel.read(str(STARTER))
     lock = STARTER.with_suffix(".lock").read_bytes()
-    for at in range(0, len(data), 997):
+    for at in range(0, len(data), 4999):
         edited = data[:at] + (b"x" if data[at : at + 1] != b"x" else b"y") + data[at + 1 :]
         try:
             differs = panel.verify(panel.parse(edited, system, graders=graders, path=str(STARTER)), lock)
