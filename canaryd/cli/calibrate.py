@@ -7,11 +7,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from canaryd.cli.context import load_config
+from canaryd.cli.numbers import FiniteRange
 from canaryd.config import SeriesConfig
 from canaryd.errors import ConfigError, MeasurementRefused, UsageError
 from canaryd.wording import counted
@@ -20,10 +21,16 @@ if TYPE_CHECKING:
     from canaryd.studies.collect import Collected
     from canaryd.studies.laboratory import Laboratory
 
+Command = TypeVar("Command", bound=Callable[..., Any])
+
 _POOL = click.argument("pool", required=False, type=click.Path(path_type=Path))
 _SERIES = click.option("--series", "series_name", help="Which series, where there are several.")
 _ARM = click.option("--arm", "arm_name", help="Which arm is asked (default the tracked one).")
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+
+
+def _number(flag: str, kind: FiniteRange, *, default: float, text: str) -> Callable[[Command], Command]:
+    return click.option(flag, type=kind, default=default, show_default=True, help=text)
 
 
 @click.group()
@@ -88,7 +95,7 @@ def confirm_command(config_file: str | None, /, *, pool: Path | None, as_json: b
 @click.option("--per-day", type=click.IntRange(1, 100), default=1, show_default=True, help="Samples of an item a day.")
 @click.option(
     "--day-correlation",
-    type=click.FloatRange(0, 1),
+    type=FiniteRange(0, 1),
     default=0.0,
     show_default=True,
     help="How much samples of one item on one day look alike.",
@@ -124,7 +131,7 @@ def design_command(
         click.echo(f"picture {chosen['picture']}", err=True)
     if out:
         named = out.resolve() == found.lab.series.panel.resolve()
-        following = "next: canaryd validate run, canaryd register" if named else "name it as the panel of the series"
+        following = "next: canaryd validate run && canaryd register" if named else "name it as the panel of the series"
         click.echo(f"{out}: written and frozen, {counted(len(found.kept), 'item')}; {following}", err=True)
 
 
@@ -132,9 +139,9 @@ def design_command(
 @click.argument("counts", type=click.Path(path_type=Path))
 @click.option("--baseline", type=click.IntRange(1), default=20, show_default=True, help="Samples of an item in it.")
 @click.option("--window", type=click.IntRange(1), default=10, show_default=True, help="Samples of an item in a window.")
-@click.option("--z-confidence", type=float, default=2.576, show_default=True, help="Critical value of the interval.")
-@click.option("--z-power", type=float, default=0.842, show_default=True, help="Quantile of the power.")
-@click.option("--two-window-factor", type=float, default=1.24, show_default=True, help="What the rule asks for more.")
+@_number("--z-confidence", FiniteRange(0.5, 10), default=2.576, text="Critical value of the interval.")
+@_number("--z-power", FiniteRange(0, 10), default=0.842, text="Quantile of the power.")
+@_number("--two-window-factor", FiniteRange(1, 10), default=1.24, text="What the rule asks for more.")
 @_JSON
 def predict_command(*, counts: Path, baseline: int, window: int, as_json: bool, **params: float) -> None:
     """Say what items see whose passes are known: COUNTS is a CSV file with item_id,passes,samples.
@@ -159,15 +166,23 @@ def _counts_of(path: Path) -> list[tuple[int, int]]:
 
     from canaryd.files import read_text
 
-    counts = []
+    counts: dict[str, tuple[int, int]] = {}
     for number, row in enumerate(csv.DictReader(read_text(path).splitlines()), start=2):
         try:
-            counts.append((int(row["passes"]), int(row["samples"])))
+            item_id, passes, samples = row["item_id"], int(row["passes"]), int(row["samples"])
         except (KeyError, TypeError, ValueError):
             raise ConfigError(
                 f"{path}:{number}: needs the columns item_id, passes and samples, the last two whole numbers"
             ) from None
-    return counts
+        if samples < 2 or not 0 <= passes <= samples:
+            raise ConfigError(
+                f"{path}:{number}: has {passes} passes of {samples} samples, but there must be 2 samples or more, and "
+                "passes from 0 to as many; mend that row"
+            )
+        if item_id in counts:
+            raise ConfigError(f"{path}:{number}: item {item_id!r} comes twice; an item has one row, so drop the copy")
+        counts[item_id] = passes, samples
+    return list(counts.values())
 
 
 @contextmanager

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from canaryd.cli.numbers import INSIDE, SHARE, FiniteRange
 from canaryd.errors import UsageError
 
 if TYPE_CHECKING:
     from canaryd.compare.build import CompareParams
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-_SHARE = click.FloatRange(0, 1, min_open=True)
-_INSIDE = click.FloatRange(0, 1, min_open=True, max_open=True)
 
 
 def _pairs(values: tuple[str, ...], *, option: str) -> dict[str, str]:
@@ -58,10 +56,10 @@ def _option(flag: str, kind: click.ParamType[Any], *, default: float, text: str)
     show_default=True,
     help="What a row without a score is: left out, or a wrong answer.",
 )
-@_option("--confidence", _INSIDE, default=0.99, text="Of every interval.")
-@_option("--min-effect", _SHARE, default=0.03, text="A smaller delta is no change, however certain (0.03 is 3 points).")
-@_option("--min-item-share", _SHARE, default=0.8, text="Of the items, how many must pair for a judgement.")
-@_option("--min-df", click.FloatRange(1), default=4.0, text="Degrees of freedom below which nothing is judged.")
+@_option("--confidence", INSIDE, default=0.99, text="Of every interval.")
+@_option("--min-effect", SHARE, default=0.03, text="A smaller delta is no change, however certain (0.03 is 3 points).")
+@_option("--min-item-share", SHARE, default=0.8, text="Of the items, how many must pair for a judgement.")
+@_option("--min-df", FiniteRange(1), default=4.0, text="Degrees of freedom below which nothing is judged.")
 @_option(
     "--min-changed-items",
     click.IntRange(0),
@@ -71,10 +69,10 @@ def _option(flag: str, kind: click.ParamType[Any], *, default: float, text: str)
 @_option(
     "--min-discordant", click.IntRange(1), default=10, text="Discordant pairs below which McNemar's p is withheld."
 )
-@_option("--min-token-change", _SHARE, default=0.1, text="A smaller change of tokens is called ok in --json.")
-@_option("--power", _INSIDE, default=0.8, text="At which the smallest change likely to be detected is given.")
-@_option("--headroom-high", _SHARE, default=0.9, text="Baseline mean from which a rise can hardly show.")
-@_option("--headroom-low", _INSIDE, default=0.1, text="Baseline mean up to which a drop can hardly show.")
+@_option("--min-token-change", SHARE, default=0.1, text="A smaller change of tokens is called ok in --json.")
+@_option("--power", INSIDE, default=0.8, text="At which the smallest change likely to be detected is given.")
+@_option("--headroom-high", SHARE, default=0.9, text="Baseline mean from which a rise can hardly show.")
+@_option("--headroom-low", INSIDE, default=0.1, text="Baseline mean up to which a drop can hardly show.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document with a schema_version.")
 def compare(
     baseline: Path,
@@ -101,9 +99,11 @@ def compare(
         wanted = {**shared, **_pairs(only, option=f"--{title}-where")}
         sides.append(side.build_side(rows.select(rows.read_rows(path), wanted, path=path), names=_names(column)))
         names.append(" ".join([str(path), *(f"{key}={value}" for key, value in wanted.items())]))
-    for each in sides:
-        if each.warning:
-            click.echo(f"warning: {each.warning}", err=True)
+    remarks = [each.warning for each in sides if each.warning]
+    if names[0] == names[1]:
+        remarks.append(f"{names[0]}: is given on both sides, so nothing can differ; name two files or two selections")
+    for remark in remarks:
+        click.echo(f"warning: {remark}", err=True)
     how: build.Unscored = "wrong" if unscored == "wrong" else "exclude"
     result = build.compare(sides[0], sides[1], unscored=how, params=_params(**numbers))
     if as_json:
@@ -119,6 +119,8 @@ def _params(**numbers: Any) -> CompareParams:
     from canaryd.compare.build import CompareParams
     from canaryd.stats.params import EstimateParams, HeadroomParams, TokenParams
 
+    if numbers["headroom_low"] >= numbers["headroom_high"]:
+        raise UsageError("--headroom-low must be below --headroom-high; lower it or raise the other")
     estimate = EstimateParams(numbers["confidence"], numbers["min_df"], numbers["min_changed_items"])
     return CompareParams(
         tokens=TokenParams(estimate, numbers["min_token_change"]),

@@ -9,6 +9,7 @@ import time
 import click
 
 from canaryd.cli.context import load_config
+from canaryd.cli.numbers import FiniteRange
 from canaryd.status import as_text, ask_daemon, check_status, read_status, with_invalid_text
 
 
@@ -23,7 +24,7 @@ from canaryd.status import as_text, ask_daemon, check_status, read_status, with_
 @click.option(
     "--watch",
     "every_s",
-    type=click.FloatRange(1, 3600),
+    type=FiniteRange(1, 3600),
     is_flag=False,
     flag_value=5,
     metavar="[SECONDS]",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from canaryd.cli.context import load_config
+from canaryd.cli.numbers import FiniteRange
 from canaryd.config import Config, SeriesConfig
 from canaryd.errors import ConfigError, UsageError
 from canaryd.prereg import Prereg
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     help="Standard deviations of shared day shocks in points (default the registration's).",
 )
 @click.option(
-    "--rho", type=click.FloatRange(0, 0.99), default=0.0, show_default=True, help="AR(1) correlation of the day shocks."
+    "--rho", type=FiniteRange(0, 0.99), default=0.0, show_default=True, help="AR(1) correlation of the day shocks."
 )
 @click.option("--seed", type=click.IntRange(0, 2**53), help="Default that of the registration.")
 @click.option("--plot", "picture", type=click.Path(path_type=Path), help="Also write a picture (SVG).")
@@ -120,9 +121,9 @@ def _plan(
 
     planning = dataclasses.replace(protocol.planning, series=wanted["count"])
     if wanted["drops"]:
-        planning = dataclasses.replace(planning, drops=_fractions("--drops", wanted["drops"]))
+        planning = dataclasses.replace(planning, drops=_fractions("--drops", wanted["drops"], low=-100, high=100))
     if wanted["shocks"]:
-        planning = dataclasses.replace(planning, day_shocks=_fractions("--shocks", wanted["shocks"]))
+        planning = dataclasses.replace(planning, day_shocks=_fractions("--shocks", wanted["shocks"], low=0, high=50))
     has_control = any(arm.role == "control" for arm in series.arms)
     try:
         plan = planned_simulation(
@@ -138,12 +139,14 @@ def _plan(
         raise UsageError(f"this cannot be simulated: {error}") from None
 
 
-def _fractions(option: str, text: str) -> tuple[float, ...]:
+def _fractions(option: str, text: str, *, low: float, high: float) -> tuple[float, ...]:
+    kind = FiniteRange(low, high)
     try:
-        return tuple(float(part) / 100 for part in text.split(","))
-    except ValueError:
+        return tuple(kind.convert(part, None, None) / 100 for part in text.split(","))
+    except click.BadParameter:
         raise UsageError(
-            f"{option} is {text!r}, but must be numbers of points separated by commas, such as 3,5,10"
+            f"{option} is {text!r}, but must be numbers of points from {low:g} to {high:g} separated by commas, "
+            "such as 3,5,10"
         ) from None
 
 
@@ -180,9 +183,12 @@ def _rates_of_file(path: Path) -> dict[str, float]:
     rates: dict[str, float] = {}
     for number, row in enumerate(csv.DictReader(read_text(path).splitlines()), start=2):
         try:
-            rates[row["item_id"]] = float(row["rate"])
-        except (KeyError, TypeError, ValueError):
+            item_id, rate = row["item_id"], FiniteRange(0, 1).convert(row["rate"], None, None)
+        except (KeyError, TypeError, click.BadParameter):
             raise ConfigError(
                 f"{path}:{number}: needs the columns item_id and rate, rate a number from 0 to 1"
             ) from None
+        if item_id in rates:
+            raise ConfigError(f"{path}:{number}: item {item_id!r} comes twice, so its rate is not certain; keep one")
+        rates[item_id] = rate
     return rates

@@ -29,6 +29,10 @@ COLUMNS: Mapping[str, Sequence[str]] = MappingProxyType(
         "invalid_reason": ("invalid_reason",),
     }
 )
+#: How a file marks a row as a sentinel's or not; some tools write whole numbers with a point.
+_SENTINEL: Mapping[str, bool] = MappingProxyType(
+    {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False, "": False}
+)
 _REQUIRED = ("item_id", "score")
 #: Rows of a file without dates all stand on one nominal day, which gives no day leg.
 UNDATED = date(1970, 1, 1)
@@ -145,7 +149,12 @@ class _Reading:
         )
 
     def is_sentinel(self, row: Row) -> bool:
-        return "sentinel" in self.columns and self._text(row, "sentinel").lower() in {"1", "true"}
+        if "sentinel" not in self.columns:
+            return False
+        text = self._text(row, "sentinel").strip().lower()
+        if text not in _SENTINEL:
+            self._refuse(row, "sentinel", why=f"is {text!r}, but must be 1 or true, 0 or false, or empty (no sentinel)")
+        return _SENTINEL[text]
 
     def is_invalid(self, row: Row) -> bool:
         return "invalid_reason" in self.columns and bool(self._text(row, "invalid_reason"))

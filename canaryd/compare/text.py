@@ -115,8 +115,10 @@ def _mcnemar(comparison: Comparison) -> str:
 
 def _tokens(comparison: Comparison) -> str:
     tokens = comparison.tokens
-    if tokens is None or tokens.change is None:
+    if tokens is None:
         return "not known on both sides"
+    if tokens.change is None:
+        return "0 on a side for every item, and a change is a ratio of what is above 0"
     bounds = tokens.ci or tokens.ci_item
     head = f"{100 * tokens.change:+z.1f} %"
     if bounds is None or isinstance(tokens.log_ratio, TooFew):

@@ -124,4 +124,6 @@ def test_the_published_design_is_reproduced_by_the_commands_of_the_documentation
     assert round(100 * found["unbiased"]["one_window"], 2) == 7.26
     (tmp_path / "counts.csv").write_text("item_id,passes,samples\na,9,8\n")
     refused = canaryd(*command)
-    assert (refused.code, "9 passes of 8 samples estimate no variance" in refused.err) == (78, True)
+    assert (refused.code, "counts.csv:2: has 9 passes of 8 samples, but" in refused.err) == (78, True)
+    (tmp_path / "counts.csv").write_text("item_id,passes,samples\na,6,8\na,6,8\n")
+    assert "counts.csv:3: item 'a' comes twice" in canaryd(*command).err

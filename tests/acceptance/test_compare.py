@@ -68,6 +68,9 @@ def test_the_exit_codes(canaryd: Any, tmp_path: Path) -> None:
         (["a.csv", "a.csv", "--column", "points=x"], 64, "but must name one of item_id, score"),
         (["a.csv", "a.csv", "--column", "score=points"], 64, "there is no column points (there is item, score)"),
         (["a.csv", "a.csv", "--confidence", "1"], 64, "--confidence"),
+        (["a.csv", "a.csv", "--confidence", "nan"], 64, "'--confidence': nan is no finite number"),
+        (["a.csv", "a.csv", "--headroom-low", "0.9"], 64, "--headroom-low must be below --headroom-high"),
+        (["a.csv", "a.csv"], 2, "a.csv: is given on both sides, so nothing can differ"),
     ],
 )
 def test_mistakes(canaryd: Any, tmp_path: Path, arguments: list[str], code: int, said: str) -> None:

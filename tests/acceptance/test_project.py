@@ -152,6 +152,8 @@ def test_a_registration_is_simulated_before_it_starts(canaryd: Any, project: Pat
 def test_simulate_refuses_what_it_cannot_do(canaryd: Any, project: Path) -> None:
     for arguments, said in [
         (["--drops", "much"], "--drops is 'much'"),
+        (["--drops", "nan"], "--drops is 'nan', but must be numbers of points from -100 to 100"),
+        (["--rho", "nan"], "'--rho': nan is no finite number"),
         (["--drops", "99"], "this cannot be simulated"),
         (["--rates", "baseline"], "has no measured baseline yet"),
     ]:

@@ -161,7 +161,10 @@ def test_tokens_use_the_rows_that_know_them():
     after = one_each([1] * 20, [None, 0.0, *(50.0 + n for n in range(2, 20))])
     tokens = judged(before, after).tokens
     assert (tokens.log_ratio.items_paired, -0.5 < tokens.change < -0.4) == (18, True)
-    assert judged(before, one_each([1] * 20)).tokens is None
+    unknown, silent = judged(before, one_each([1] * 20)), judged(before, one_each([1] * 20, [0.0] * 20))
+    assert unknown.tokens is None
+    assert "not known on both sides" in as_text(unknown, names=("a", "b"))
+    assert "0 on a side for every item" in as_text(silent, names=("a", "b"))
 
 
 @pytest.mark.parametrize(("passes", "state"), [(46, "already_passed"), (4, "already_failed"), (25, "ok")])

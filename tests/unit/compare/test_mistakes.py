@@ -27,6 +27,8 @@ GOOD = "item_id,score\na,1\nb,0\n"
         ("f.csv", GOOD + "c,1,2\n", "f.csv:4: has 3 cells under 2 columns"),
         ("f.csv", GOOD + ",1\n", "f.csv:4: item_id is empty"),
         ("f.csv", "item_id,score,replicate\na,1,0\na,0,0\n", "f.csv:3: replicate '0' of item 'a' comes twice"),
+        ("f.csv", "item_id,score,sentinel\na,1,0\nb,1,2\n", "f.csv:3: sentinel is '2', but must be 1 or true"),
+        ("f.csv", "item_id,score,sentinel\na,1,maybe\n", "f.csv:2: sentinel is 'maybe', but must be 1 or true"),
         ("f.jsonl", '{"item_id": "a", "score": NaN}\n', "f.jsonl:1: score is nan"),
         ("f.jsonl", '{"item_id": "a", "score": 1}\n{"item_id": null, "score": 1}\n', "f.jsonl:2: item_id is empty"),
         ("f.jsonl", '{"item_id": "a", "score": [1]}\n', "f.jsonl:1: score is [1]"),
