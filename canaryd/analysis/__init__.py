@@ -3,6 +3,7 @@
 from canaryd.analysis.alarms import alarm_state
 from canaryd.analysis.decide import analyse, decision_of, verdict_of
 from canaryd.analysis.evidence import Evidence
+from canaryd.analysis.restarts import restarts
 from canaryd.analysis.subject import Subject, load_subject, load_subjects
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "decision_of",
     "load_subject",
     "load_subjects",
+    "restarts",
     "verdict_of",
 ]

@@ -19,8 +19,10 @@ from canaryd.errors import Locked, UsageError
 def quarantine(config_file: str | None, slot: datetime, arm: str | None, reason: str, series_name: str | None) -> None:
     """Take the runs of a slot out of the analysis; verdicts that rest on them are decided anew and superseded.
 
-    The rows stay, and an export shows them with the reason.
+    The rows stay; report, status and export show them with the reason. An early warning that had counted the slot keeps
+    what it published and begins a new segment, at a higher threshold, with the next day.
     """
+    from canaryd.analysis import restarts
     from canaryd.daily import decide_due
     from canaryd.runner.clock import clock_of
     from canaryd.runner.quarantine import set_aside
@@ -32,8 +34,12 @@ def quarantine(config_file: str | None, slot: datetime, arm: str | None, reason:
     name = config.one_series(series_name).name
     with open_store(config.store_url) as store:
         runs = set_aside(store, name, slot_date=slot.date(), arm=arm, reason=reason.strip(), now=clock_of(config).now())
+        with store.read() as connection:
+            restarting = restarts(connection, name)
     for run in runs:
         click.echo(f"{name} {run.start.slot_date} {run.start.arm}: attempt {run.start.attempt} is set aside")
+    for restart in restarting:
+        click.echo(f"{name} {restart}")
     try:
         verdicts = decide_due(config, name)
     except Locked as held:

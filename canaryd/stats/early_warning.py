@@ -168,6 +168,12 @@ class _Segment:
     ranks: tuple[int, ...]
 
 
+def is_cut_short(table: DayTable, stored: Sequence[EarlyWarningDay]) -> bool:
+    """Whether the stored days of a segment are no longer those of the table, so that it cannot go on."""
+    after = bisect_right(table.days, stored[-1].slot_date)
+    return table.days[max(after - len(stored), 0) : after] != tuple(row.slot_date for row in stored)
+
+
 def _resumed(table: DayTable, stored: Sequence[EarlyWarningDay]) -> _Segment:
     if not stored:
         return _Segment(1, 0, ())
@@ -175,7 +181,7 @@ def _resumed(table: DayTable, stored: Sequence[EarlyWarningDay]) -> _Segment:
     newest = [row for row in stored if row.segment == number]
     after = bisect_right(table.days, stored[-1].slot_date)
     start = max(after - len(newest), 0)
-    if stored[-1].alarm or table.days[start:after] != tuple(row.slot_date for row in newest):
+    if stored[-1].alarm or is_cut_short(table, newest):
         return _Segment(number + 1, after, ())
     return _Segment(number, start, tuple(row.rank for row in newest))
 

@@ -18,10 +18,14 @@ def invalid_runs(connection: Connection, run_ids: Collection[int]) -> dict[int, 
 
 
 def set_aside_later(connection: Connection, series: str) -> tuple[tuple[date, date], ...]:
-    """Return the slot dates that a note of a later day concerns, each with that day, merged where they overlap."""
+    """Return the slot dates that were set aside when they may have been published, each with the day of the note.
+
+    That is after the slot's day, or by a person on that very day; what a slot's own samples say is noted on its day
+    before anything is made of it. Stretches that overlap are merged.
+    """
     note, start, sample = schema.validity.c, schema.run_start.c, schema.sample.c
     query = (
-        select(start.slot_date, note.at)
+        select(start.slot_date, note.at, note.reason)
         .select_from(schema.validity)
         .outerjoin(schema.sample, sample.sample_id == note.sample_id)
         .join(schema.run_start, or_(start.run_id == note.run_id, start.run_id == sample.run_id))
@@ -29,10 +33,11 @@ def set_aside_later(connection: Connection, series: str) -> tuple[tuple[date, da
         .order_by(start.slot_date)
     )
     merged: list[tuple[date, date]] = []
-    for slot_date, at in connection.execute(query):
+    for slot_date, at, reason in connection.execute(query):
+        is_later = at.date() > slot_date or (reason == "operator" and at.date() == slot_date)
         if merged and slot_date <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(merged[-1][1], at.date()))
-        elif at.date() > slot_date:
+        elif is_later:
             merged.append((slot_date, at.date()))
     return tuple(merged)
 
