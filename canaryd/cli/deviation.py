@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import click
@@ -79,7 +79,7 @@ def accept_command(config_file: str | None, reason: str, equivalent: bool, serie
         else:
             first = accept(slot, drift, reason=reason)
             _print(drift)
-            click.echo(f"{slot.series.name}: epoch {slot.epoch.number + 1} begins with the slot of {first}")
+            _say_begun(slot, first)
 
 
 @click.command()
@@ -93,7 +93,7 @@ def rebaseline(config_file: str | None, reason: str, series_name: str | None) ->
 
     with _slot(config_file, series_name) as slot:
         first = begin_anew(slot, drift_of(slot), reason=reason)
-        click.echo(f"{slot.series.name}: epoch {slot.epoch.number + 1} begins with the slot of {first}")
+        _say_begun(slot, first)
 
 
 @click.command()
@@ -168,6 +168,19 @@ def _slot(config_file: str | None, series_name: str | None) -> Iterator[Slot]:
         if today < slot.series.start_date:
             raise UsageError(f"series {slot.series.name!r} begins on {slot.series.start_date}; there is no day yet")
         yield slot
+
+
+def _say_begun(slot: Slot, first: date) -> None:
+    """Say from when on the new epoch is, and which change stays on although its epoch has ended."""
+    from canaryd.runner.deviating import carried_change
+
+    click.echo(f"{slot.series.name}: epoch {slot.epoch.number + 1} begins with the slot of {first}")
+    change = carried_change(slot)
+    if change is not None:
+        click.echo(
+            f"{slot.series.name}: the change ({change.verdict.direction}) of window {change.verdict.window_index} of "
+            f"epoch {change.verdict.epoch} stays on, carried, until it is settled with `canaryd ack --reason TEXT`"
+        )
 
 
 def _print(drift: Drift) -> None:

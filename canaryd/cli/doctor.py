@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -13,7 +15,8 @@ from canaryd.wording import counted
 
 if TYPE_CHECKING:
     from canaryd.config import Config, SeriesConfig
-    from canaryd.runner.preflight import Preflight
+    from canaryd.runner.execute import Lane
+    from canaryd.runner.preflight import Finding
     from canaryd.runner.slot import Slot
     from canaryd.store.engine import Store
 
@@ -32,6 +35,7 @@ def doctor(config_file: str | None, series_name: str | None) -> None:
     problems = 0
     with open_store(config.store_url) as store:
         click.echo(f"ok    store        {store.name}")
+        problems += _examine_webhook(config)
         for series in [config.one_series(series_name)] if series_name else config.series:
             click.echo(f"{series.name}:")
             problems += _examine_series(config, series, store=store)
@@ -41,41 +45,99 @@ def doctor(config_file: str | None, series_name: str | None) -> None:
         )
 
 
-def _examine_series(config: Config, series: SeriesConfig, *, store: Store) -> int:
-    """Print what every check finds of a series, and return how many failed."""
-    from canaryd.runner.clock import clock_of
-    from canaryd.runner.slot import slot_of
-    from canaryd.store.lease import current_lease
-    from canaryd.windows import utc_date
+def _examine_webhook(config: Config) -> int:
+    """Print whether the URL of a configured webhook can be found, and return how many failed; nothing is sent."""
+    from canaryd.webhook.deliver import receiver_of
 
-    now = clock_of(config).now()
+    if config.service.webhook is None:
+        return 0
     try:
-        slot = slot_of(config, series, store=store, slot_date=utc_date(now))
-        checked = asyncio.run(_examine(slot))
+        receiver = receiver_of(config)
     except CanarydError as error:
-        check = "panel" if isinstance(error, MeasurementRefused) else "series"
-        click.echo(f"FAIL  {check:<11}  {error}")
+        click.echo(f"FAIL  webhook      {error}")
         return 1
-    with store.read() as connection:
-        lease = current_lease(connection, series.name)
-    held = lease is not None and now < lease.expires_at
-    note = f"held by process {lease.holder.pid}, which measures this series" if lease and held else "free"
-    click.echo(f"ok    lease        {note}")
-    click.echo("ok    panel        is the one in its lock and in the registration")
-    for finding in checked.findings:
+    click.echo(f"ok    webhook      its URL is in {receiver.url.source}; try it with `canaryd alert test --webhook`")
+    return 0
+
+
+def _examine_series(config: Config, series: SeriesConfig, *, store: Store) -> int:
+    """Print what every check finds of a series, and return how many failed; one that fails ends none of the others."""
+    from canaryd.runner.clock import clock_of
+    from canaryd.runner.preflight import Finding, clock_problem
+
+    clock = clock_of(config)
+    click.echo(f"ok    lease        {_lease(store, series.name, now=clock.now())}")
+    slot, failed = _open(config, series, store=store, now=clock.now())
+    if slot is None:
+        findings = [Finding("clock", series.name, clock_problem(clock, store))]
+    else:
+        findings = asyncio.run(_examine(slot))
+    for finding in findings:
         mark = "ok  " if finding.problem is None else "FAIL"
         click.echo(f"{mark}  {finding.check:<11}  {finding.arm}  {finding.problem or finding.note}".rstrip())
         if finding.problem is not None:
             click.echo(f"      -> {finding.cure}")
-    return sum(finding.problem is not None for finding in checked.findings)
+    return failed + sum(finding.problem is not None for finding in findings)
 
 
-async def _examine(slot: Slot) -> Preflight:
-    from canaryd.runner.preflight import preflight
+def _lease(store: Store, name: str, *, now: datetime) -> str:
+    """Return who holds a series."""
+    from canaryd.store.lease import current_lease
 
-    lanes = slot.lanes([arm.name for arm in slot.config.arms])
+    with store.read() as connection:
+        lease = current_lease(connection, name)
+    if lease is None or now >= lease.expires_at:
+        return "free"
+    return f"held by process {lease.holder.pid} on {lease.holder.host}, which measures this series"
+
+
+def _open(config: Config, series: SeriesConfig, *, store: Store, now: datetime) -> tuple[Slot | None, int]:
+    """Print how the files of a series stand to its lock and its registration; return its slot and how many failed.
+
+    There is no slot where the panel cannot be read or the series is not registered.
+    """
+    from canaryd import graders
+    from canaryd.panel import load
+    from canaryd.runner.project import require_as_registered, require_in_lock
+    from canaryd.runner.slot import unchecked_slot
+    from canaryd.windows import utc_date
+
     try:
-        return await preflight(slot, lanes, asks=slot.owed(), thorough=True)
+        panel = load(str(series.panel), graders=graders)
+        slot = unchecked_slot(config, series, store=store, slot_date=utc_date(now), panel=panel)
+    except CanarydError as error:
+        click.echo(f"FAIL  series       {error}")
+        return None, 1
+    problems = []
+    for require in (
+        partial(require_in_lock, series, panel),
+        partial(require_as_registered, series, panel, store=store),
+    ):
+        try:
+            require()
+        except CanarydError as error:
+            problems.append(str(error))
+    for problem in problems:
+        click.echo(f"FAIL  panel        {problem}")
+    if not problems:
+        click.echo("ok    panel        is the one in its lock and in the registration")
+    return slot, len(problems)
+
+
+async def _examine(slot: Slot) -> list[Finding]:
+    """Return what every check finds of every arm, those that cannot be asked as configured included."""
+    from canaryd.runner.preflight import Finding, preflight
+
+    unasked: list[Finding] = []
+    lanes: dict[str, Lane] = {}
+    for arm in slot.config.arms:
+        try:
+            lanes |= slot.lanes([arm.name])
+        except CanarydError as error:
+            unasked.append(Finding("arm", arm.name, str(error)))
+    try:
+        checked = await preflight(slot, lanes, asks=slot.owed(), thorough=True)
     finally:
         for lane in lanes.values():
             await lane.provider.aclose()
+    return [*unasked, *checked.findings]

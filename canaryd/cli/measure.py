@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterable
 from datetime import date
 from types import FrameType
 
@@ -58,9 +59,8 @@ def run(config_file: str | None, slot: str, series_name: str | None, no_canary: 
         click.echo(f"{chosen.name} window {verdict.window_index}: {said} {', '.join(verdict.reasons)}".rstrip())
     failed = {each.start.arm: each.end for each in result.runs if each.end and each.end.outcome != "completed"}
     if failed:
-        remedies = dict.fromkeys(_remedy(ended) for ended in failed.values())
         raise MeasurementRefused(
-            f"the slot {slot_date} of {chosen.name} is not complete ({', '.join(failed)}); {'; '.join(remedies)}",
+            f"the slot {slot_date} of {chosen.name} is not complete ({', '.join(failed)}); {remedy(failed.values())}",
             reason="incomplete",
         )
 
@@ -100,13 +100,24 @@ def _end_gently_on_sigterm() -> None:
     signal.signal(signal.SIGTERM, arrived)
 
 
-def _remedy(ended: RunEnd) -> str:
-    """Return what helps after a run that did not complete."""
+def remedy(ended: Iterable[RunEnd]) -> str:
+    """Return what helps after runs that did not complete, each step once.
+
+    >>> from datetime import UTC, datetime
+    >>> remedy([RunEnd(datetime(2027, 3, 1, tzinfo=UTC), "incomplete", "")])
+    'run the same command again today to ask what is missing'
+    """
+    steps = dict.fromkeys(step for end in ended if (step := _step_before(end)))
+    return "; then ".join([*steps, "run the same command again today to ask what is missing"])
+
+
+def _step_before(ended: RunEnd) -> str | None:
+    """Return what is done before a run is tried again; None where it only has to go on."""
     if ended.outcome == "incomplete":
-        return "run the same command again today to ask what is missing"
+        return None
     if ended.reason.startswith("harness_drift"):
         return "restore what differs, or accept it as a new baseline with `canaryd deviation accept --reason TEXT`"
-    return "`canaryd doctor` says what to do about it; then run the same command again today"
+    return "see what `canaryd doctor` says to do about it"
 
 
 def _slot_date(slot: str, config: Config) -> date:

@@ -100,17 +100,22 @@ def acknowledge(slot: Slot, *, reason: str) -> StoredVerdict:
     Raises:
         UsageError: no change is carried.
     """
-    name = slot.series.name
-    with slot.store.read() as connection:
-        known, notes = epochs(connection, slot.series), deviations(connection, name)
-        change = carried(read.last_verdicts(connection, name), known, deviations=notes)
+    change = carried_change(slot)
     if change is None:
         raise UsageError(
-            f"series {name!r} carries no change from an earlier epoch; silence its alarm state with --until"
+            f"series {slot.series.name!r} carries no change from an earlier epoch; silence its alarm state with --until"
         )
     detail: dict[str, JsonValue] = {"epoch": change.verdict.epoch, "window": change.verdict.window_index}
     add_deviation(slot.store, _deviation(slot, "ack", reason=reason, detail=detail))
     return change
+
+
+def carried_change(slot: Slot) -> StoredVerdict | None:
+    """Return the change that stays on beyond the epoch that declared it, one that is opened already included."""
+    name = slot.series.name
+    with slot.store.read() as connection:
+        known, notes = epochs(connection, slot.series), deviations(connection, name)
+        return carried(read.last_verdicts(connection, name), known, deviations=notes)
 
 
 def _open(slot: Slot, drift: Drift, *, kind: Literal["accepted", "rebaseline"], reason: str) -> date:

@@ -10,9 +10,10 @@ from datetime import timedelta
 from typing import Literal
 
 from canaryd import graders, sandbox
-from canaryd.errors import MeasurementRefused
+from canaryd.errors import CanarydError, MeasurementRefused
 from canaryd.fingerprint import Fingerprint
 from canaryd.records import CONFIG_FAILURES, Ask, Failure, RunOutcome
+from canaryd.runner.clock import Clock
 from canaryd.runner.drift import harnesses
 from canaryd.runner.execute import Lane, answered
 from canaryd.runner.grading import needs_sandbox
@@ -23,9 +24,11 @@ from canaryd.runner.slot import Slot
 from canaryd.runner.spending import budget_problem
 from canaryd.runner.validity import CANARY_FAILED, failure_of
 from canaryd.store import read
+from canaryd.store.engine import Store
 
-Check = Literal["fingerprint", "clock", "budget", "sandbox", "canary", "judge"]
+Check = Literal["arm", "fingerprint", "clock", "budget", "sandbox", "canary", "judge"]
 REASONS: Mapping[Check, str] = {
+    "arm": "credentials",
     "fingerprint": "harness_drift",
     "clock": "clock_untrusted",
     "budget": "budget",
@@ -35,11 +38,12 @@ REASONS: Mapping[Check, str] = {
 }
 #: What to do about a check that failed.
 CURES: Mapping[Check, str] = {
+    "arm": "mend the arm's table in the configuration; until then no arm of this series is measured",
     "fingerprint": "restore what differs, or begin a new baseline with `canaryd deviation accept --reason TEXT`",
     "clock": "set the machine's clock (a time service keeps it right), then run again",
     "budget": "raise the limit or add the price in the configuration, or wait for the next day or month",
     "sandbox": "install bubblewrap and allow user namespaces, or measure a panel without items of code",
-    "canary": "look at the provider's own status page, and run again once it answers",
+    "canary": "look at what answers at the arm's base_url",
     "judge": "look at [series.judge]: what it grades would fail, and the rest of the day be measured without it",
 }
 #: What to do about a trivial task that failed in a way of which more is known.
@@ -48,6 +52,17 @@ CANARY_CURES: Mapping[str, str] = {
     "not_found": "check the arm's model and base_url: there is no such model, or nothing is served at that path",
     "bad_request": "check the arm's params and options: the server does not take the request as it is sent",
     "quota": "the account has nothing left; top it up, or raise its limit",
+    "rate_limited": "lower the arm's requests_per_minute or concurrency, or wait as long as the provider asks",
+    "overloaded": "look at the provider's own status page, and run again once it answers",
+    "server_error": "where the reply is no JSON, check the arm's base_url: a page answers there and no API; else look "
+    "at the provider's own status page, and run again once it answers",
+    "malformed": "the reply is none that can be graded: check the arm's base_url, and that its params and options ask "
+    "for a text and not for a call of a tool",
+    "empty": "the model ends without a text: check the arm's params and options, and raise max_tokens where it thinks",
+    "refusal": "look at the panel's system prompt: the model refuses even a trivial task under it",
+    "content_filtered": "look at the provider's filter and at the panel's system prompt: a trivial task does not pass",
+    "replayed": "turn off the cache of the gateway: what it repeats measures nothing",
+    "config_mismatch": "check options.config_path, and what the application reports there",
     "connection": "check the arm's base_url, and that something listens there",
     "timeout": "check the arm's base_url, or raise timeout_s where the model needs longer",
     "served_other": "check expect_resolved against the model that answers",
@@ -100,25 +115,36 @@ async def preflight(
 ) -> Preflight:
     """Check the given arms: sandbox, harness, clock and budget, and then one trivial task from end to end.
 
-    The task is only sent where nothing else stands against it, or where `thorough` asks for every check; then a judge
-    is asked about one of its anchors too.
+    The task is only sent where nothing else stands against it, or where `thorough` asks for every check of every arm,
+    those without a lane included as far as it needs no provider; then a judge is asked about one of its anchors too.
+
+    Raises:
+        ConfigError, CredentialsError: the judge cannot be asked as configured; where `thorough`, that is a finding.
     """
     found = Preflight()
     components, no_sandbox = await asyncio.to_thread(sandbox_state, slot)
-    found.fingerprints = _fingerprints(slot, lanes, beside={**components, **await judge_state(slot)})
+    judge: Mapping[str, str] | None = None
+    try:
+        judge = await judge_state(slot)
+    except CanarydError as error:
+        if not thorough or slot.judge is None:
+            raise
+        found.findings.append(Finding("judge", slot.judge.config.identity, str(error)))
+    if judge is not None:
+        found.fingerprints = _fingerprints(slot, lanes, beside={**components, **judge})
     canaries = sum(1 + is_asked_again(lane) for lane in lanes.values()) if canary else 0
-    for name in lanes:
+    for name in [arm.name for arm in slot.config.arms] if thorough else lanes:
         found.findings += [
             Finding("sandbox", name, no_sandbox),
-            _fingerprint_finding(slot, name, now=found.fingerprints[name]),
-            Finding("clock", name, clock_problem(slot)),
+            *([_fingerprint_finding(slot, name, now=found.fingerprints[name])] if name in found.fingerprints else []),
+            Finding("clock", name, clock_problem(slot.clock, slot.store)),
             Finding("budget", name, budget_problem(slot, asks, canaries=canaries)),
         ]
     asked = [lane for name, lane in lanes.items() if canary and (thorough or found.problem_of(name) is None)]
     async with asyncio.TaskGroup() as group:
         for lane in asked:
             group.create_task(_canary(slot, lane, found=found))
-    if thorough and slot.judge is not None:
+    if thorough and slot.judge is not None and judge is not None:
         found.findings.append(await _judge_finding(slot, slot.judge))
     return found
 
@@ -174,12 +200,12 @@ def sandbox_state(slot: Slot) -> tuple[Mapping[str, str], str | None]:
     return {f"sandbox {name}": value for name, value in components.items()}, None
 
 
-def clock_problem(slot: Slot) -> str | None:
+def clock_problem(clock: Clock, store: Store) -> str | None:
     """Return why the clock cannot be trusted, or None."""
-    now = slot.clock.now()
+    now = clock.now()
     if now.year < BUILD_YEAR:
         return f"the clock says {now:%Y-%m-%d}, which is before this canaryd was made"
-    with slot.store.read() as connection:
+    with store.read() as connection:
         newest = read.newest_sample_at(connection)
     if newest is not None and now < newest - _CLOCK_SLACK:
         return f"the clock says {now:%Y-%m-%d %H:%MZ}, but a sample was stored at {newest:%Y-%m-%d %H:%MZ}"
@@ -188,19 +214,22 @@ def clock_problem(slot: Slot) -> str | None:
 
 async def _canary(slot: Slot, lane: Lane, *, found: Preflight) -> None:
     """Send the trivial task; a reply must arrive, hold something and get through the grader, and need not be right."""
-    name = lane.arm.name
+    name, note = lane.arm.name, ""
     answer, _ = await answered(canary_ask(slot, name), lane, retry=slot.retry, clock=slot.clock)
     if not isinstance(answer, Failure):
         failure = failure_of(answer, lane.arm)
         if failure is not None and (failure.is_harness or not answer.text.strip()):
             answer = failure
+        elif failure is not None:
+            note = f"it came back, but as {failure.kind}: {failure.detail}; {CANARY_CURES[failure.kind]}"
     if isinstance(answer, Failure):
         outcome: RunOutcome = "config_error" if answer.kind in CONFIG_FAILURES else "refused"
         problem = f"{answer.kind}: {answer.detail}"
         found.findings.append(Finding("canary", name, problem, outcome=outcome, kind=answer.kind))
         return
     lane.canary = graders.grade(CANARY, answer.text)
-    found.findings.append(Finding("canary", name))
+    wrong = "" if lane.canary.passed else "it came back with a wrong answer, which stops nothing"
+    found.findings.append(Finding("canary", name, note=note or wrong))
 
 
 def _fingerprint_finding(slot: Slot, arm: str, *, now: Fingerprint) -> Finding:

@@ -36,13 +36,23 @@ def frozen_panel(config: SeriesConfig) -> Panel:
         ConfigError: a file is missing or cannot be read as written.
     """
     panel = load(str(config.panel), graders=graders)
+    require_in_lock(config, panel)
+    return panel
+
+
+def require_in_lock(config: SeriesConfig, panel: Panel) -> None:
+    """Refuse a panel that is not the one in its lock.
+
+    Raises:
+        MeasurementRefused: it differs from its lock.
+        ConfigError: there is no lock, or it cannot be read.
+    """
     lock = Path(lock_path(str(config.panel)))
     if not lock.exists():
         raise ConfigError(
             f"{lock}: does not exist, so the panel is not frozen; write it with `canaryd panel freeze {config.panel}`"
         )
     require_frozen(panel, read_bytes(lock))
-    return panel
 
 
 def is_registered(store: Store, name: str) -> bool:

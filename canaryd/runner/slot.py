@@ -83,11 +83,21 @@ def slot_of(config: Config, series_config: SeriesConfig, *, store: Store, slot_d
         ConfigError: a file is missing or cannot be read as written.
         UsageError: the series is not registered, or its arms are others.
     """
-    panel = frozen_panel(series_config)
+    slot = unchecked_slot(config, series_config, store=store, slot_date=slot_date, panel=frozen_panel(series_config))
+    require_as_registered(series_config, slot.panel, store=store)
+    return slot
+
+
+def unchecked_slot(config: Config, series_config: SeriesConfig, *, store: Store, slot_date: date, panel: Panel) -> Slot:
+    """Return a slot of a project's series whatever its files are, for those who only look.
+
+    Raises:
+        ConfigError: the judge cannot be used as configured.
+        UsageError: the series is not registered.
+    """
     with store.read() as connection:
         series = read.series(connection, series_config.name)
         known = epochs(connection, series)
-    require_as_registered(series_config, panel, store=store)
     return Slot(
         config=series_config,
         series=series,

@@ -83,7 +83,7 @@ def sentence_of(series: SeriesStatus) -> str:
         declared = _DIRECTIONS[series.carried.direction or "down"]
         return (
             f"{series.name}: carried {declared}, declared in window {series.carried.window} of epoch "
-            f"{series.carried.epoch}, which has ended; not acknowledged"
+            f"{series.carried.epoch}, which has ended; not settled"
         )
     if series.stale:
         since = f"since {_moment(series.last_success)}" if series.last_success else "since the series began"

@@ -123,6 +123,24 @@ def test_doctor_says_of_every_check_what_to_do(canaryd: Any, project: Path) -> N
     assert (store_gone.code, "create it with `canaryd db upgrade`" in store_gone.err) == (66, True)
 
 
+def test_doctor_checks_every_arm_although_one_lacks_its_key_and_the_panel_differs(canaryd: Any, project: Path) -> None:
+    edit(project, 'model = "large"', 'model = "large"\ncredential = "nosuch"')
+    edit(project, 'model = "small"', 'model = "small"\noptions = { faults = { truncated = 1.0 } }')
+    panel = project / "panel.jsonl"
+    panel.write_text(panel.read_text().replace("contract", "contrast", 1))
+    examined = say(canaryd, "doctor")
+    lines = [line.split(maxsplit=3) for line in examined.out.splitlines() if line.startswith(("ok", "FAIL"))]
+    said = {(check, arm): mark for mark, check, arm, *_ in lines}
+    assert said[("arm", "tracked")] == "FAIL", examined.out
+    assert {arm for check, arm in said if check == "clock"} == {"tracked", "control"}
+    assert {arm for check, arm in said if check == "sandbox"} == {"tracked", "control"}
+    assert "FAIL  panel " in examined.out
+    (canary,) = [line for line in examined.out.splitlines() if " canary " in line]
+    assert "truncated" in canary
+    assert "raise max_tokens" in examined.out
+    assert examined.code == 69
+
+
 def test_another_seed_than_the_registered_one_is_refused(canaryd: Any, project: Path) -> None:
     edit(project, "[[series.arm]]", "seed = 2\n[[series.arm]]")
     refused = say(canaryd, "run")

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from canaryd import status
 from canaryd.errors import UsageError
 from canaryd.records import Ask, Reply
-from canaryd.runner.deviating import accept, accept_equivalent, acknowledge, drift_of, rebaseline
+from canaryd.runner.deviating import accept, accept_equivalent, acknowledge, carried_change, drift_of, rebaseline
 from canaryd.status.build import series_status
 from canaryd.status.load import series_records
 from canaryd.store import harness, read
@@ -240,7 +240,11 @@ def test_a_change_that_an_epoch_ends_with_is_carried_until_it_is_acknowledged(ma
     slot = world.slot(world.at(13))
     with pytest.raises(UsageError, match="carries no change"):
         acknowledge(slot, reason="too early")
+    assert carried_change(slot) is None
     rebaseline(slot, drift_of(slot), reason="the new normal")
+    change = carried_change(slot)
+    assert change is not None, "it is told at once, not when the epoch begins"
+    assert (change.verdict.epoch, change.verdict.window_index) == (1, 2)
     for day in range(14, 27):
         world.measure(day)
     assert verdicts(world)[-2:] == [(2, 1, "insufficient_data"), (2, 2, "no_change_detected")]

@@ -137,13 +137,16 @@ def test_a_clock_before_what_is_stored_is_not_trusted(make_world: Any) -> None:
     world.measure(1)
     slot = world.slot(world.at(2))
     slot = replace(slot, clock=FakeClock(datetime(2027, 1, 1, 1, 30, tzinfo=UTC)))
-    assert preflight.clock_problem(slot) == (
+    assert preflight.clock_problem(slot.clock, slot.store) == (
         "the clock says 2027-01-01 01:30Z, but a sample was stored at 2027-01-01 03:10Z"
     )
     slot = replace(slot, clock=FakeClock(datetime(2027, 1, 1, 2, 30, tzinfo=UTC)))
-    assert preflight.clock_problem(slot) is None, "an hour is allowed"
+    assert preflight.clock_problem(slot.clock, slot.store) is None, "an hour is allowed"
     slot = replace(slot, clock=FakeClock(datetime(2007, 1, 1, tzinfo=UTC)))
-    assert preflight.clock_problem(slot) == "the clock says 2007-01-01, which is before this canaryd was made"
+    assert (
+        preflight.clock_problem(slot.clock, slot.store)
+        == "the clock says 2007-01-01, which is before this canaryd was made"
+    )
 
 
 def test_a_budget_of_50_calls_refuses_a_panel_of_78_before_the_first_call(make_world: Any) -> None:
