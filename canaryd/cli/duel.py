@@ -26,7 +26,7 @@ def duel() -> None:
 @click.argument("fixture", type=click.Path(path_type=Path))
 def lint_command(fixture: Path) -> None:
     """Say what is wrong with FIXTURE, each with file and line; exit 78 when there is anything."""
-    from canaryd.duel.fixture import lint_fixture, parse_fixture
+    from canaryd.duel.fixture import lint_fixture, notices_of, parse_fixture
     from canaryd.errors import ConfigError
     from canaryd.files import read_bytes
 
@@ -38,7 +38,10 @@ def lint_command(fixture: Path) -> None:
         raise ConfigError(
             f"{fixture}: {counted(len(complaints), 'complaint')}; mend them before you register a duel on it"
         )
-    click.echo(f"{fixture}: clean, {counted(len(parse_fixture(data, source=str(fixture))), 'question')}")
+    questions = parse_fixture(data, source=str(fixture))
+    for notice in notices_of(questions, source=str(fixture)):
+        click.echo(f"warning: {notice}", err=True)
+    click.echo(f"{fixture}: clean, {counted(len(questions), 'question')}")
 
 
 @duel.command("register")

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from canaryd.duel.model import LABELS, WINNERS, Anchor, Question, Retrievals
 from canaryd.jsonlines import LineError, new_id, parse_lines, refuse_unknown, require_clean, text_of
+from canaryd.wording import counted
+
+#: A variance takes two questions.
+LEAST_QUESTIONS = 2
+#: Fewer questions in a family, or in a whole fixture, leave an interval that says little: advised, not required.
+ADVISED_QUESTIONS = 8
+ADVISED_IN_ALL = 60
 
 _KEYS = ("id", "family", "query", "expected_label", "expected_doc_id", "notes")
 _ANCHOR_KEYS = ("id", "query", "retrieval_a", "retrieval_b", "winner")
@@ -24,8 +32,34 @@ def parse_fixture(data: bytes, *, source: str) -> tuple[Question, ...]:
 
 
 def lint_fixture(data: bytes, *, source: str) -> list[str]:
-    """Return every complaint about a fixture, `file:line: sentence` each; [] is a clean one."""
-    return _questions(data, source)[1]
+    """Return every complaint about a fixture, one sentence each; [] is one that can be registered."""
+    questions, complaints = _questions(data, source)
+    sizes = Counter(question.family for question in questions)
+    return complaints or [
+        f"{source}: family {family!r} has 1 question, and an interval takes at least {LEAST_QUESTIONS}; add questions "
+        "or drop the family"
+        for family, size in sizes.items()
+        if size < LEAST_QUESTIONS
+    ]
+
+
+def notices_of(questions: Sequence[Question], *, source: str) -> list[str]:
+    """Return what is not refused of a fixture and yet makes a duel say less, one sentence each."""
+    sizes = Counter(question.family for question in questions)
+    notices = [
+        f"{source}: family {family!r} has {counted(size, 'question')}; {ADVISED_QUESTIONS} and more are asked for, "
+        "because its share of the interval rests on them"
+        for family, size in sorted(sizes.items())
+        if size < ADVISED_QUESTIONS
+    ]
+    if len(questions) < ADVISED_IN_ALL:
+        notices.append(f"{source}: holds {counted(len(questions), 'question')}; {ADVISED_IN_ALL} and more are advised")
+    first: dict[str, str] = {}
+    for question in questions:
+        before = first.setdefault(" ".join(question.query.split()).casefold(), question.id)
+        if before != question.id:
+            notices.append(f"{source}: {question.id!r} asks the same as {before!r}, which counts it twice; drop one")
+    return notices
 
 
 def parse_anchors(data: bytes, *, source: str) -> tuple[Anchor, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from canaryd.duel.model import ORDERINGS, Entry, Judged, Ordering, Question, Retrievals, SubstrateFault, Unjudged
+from canaryd.judging import ASKED_AT_MOST
 
 #: Tokens are counted as characters / 4 for both substrates, so that no tokenizer decides.
 CHARACTERS_PER_TOKEN = 4
@@ -53,6 +54,13 @@ def owed(questions: Sequence[Question], entries: Iterable[Entry], *, judges: Seq
         if turns and question.id not in failed:
             left.append(Owed(question, tuple(turns)))
     return left
+
+
+def calls_of(entry: Entry) -> int:
+    """Return the fewest judge calls that an entry took."""
+    if isinstance(entry, SubstrateFault):
+        return 0
+    return ASKED_AT_MOST if isinstance(entry, Unjudged) else 1
 
 
 def cut(text: str, *, tokens: int) -> str:

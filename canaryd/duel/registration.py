@@ -11,6 +11,7 @@ from typing import Any
 
 from canaryd import checks
 from canaryd.config import Credentials
+from canaryd.duel.fixture import LEAST_QUESTIONS, notices_of
 from canaryd.duel.judge import RUBRIC_DIGEST
 from canaryd.duel.model import Anchor, Question, SubstrateConfig, Thresholds
 from canaryd.errors import ConfigError
@@ -18,8 +19,6 @@ from canaryd.hashing import digest_parts
 from canaryd.judging import JudgeConfig, judge_of
 from canaryd.tables import Table, parse_table
 
-#: A family with fewer questions has an interval of its own that says little; asked for at registration, not required.
-ADVISED_QUESTIONS = 8
 CALLS_PER_QUESTION = 4
 #: Three thirds written as 0.333333 still add up to 1.
 WEIGHT_DUST = 1e-5
@@ -64,7 +63,7 @@ def bind(plan: DuelPlan, files: Sequence[bytes], *, questions: Sequence[Question
             f"{plan.source}: weights: the family {family!r} of {plan.fixture} has no weight; give every family one"
         )
     for family, weight in plan.weights.items():
-        if sizes[family] < 2:
+        if sizes[family] < LEAST_QUESTIONS:
             raise ConfigError(
                 f"{plan.source}: weights.{family} is {weight:g}, but {plan.fixture} holds {sizes[family]} questions of "
                 "that family, and an interval takes at least 2; add questions or drop the family"
@@ -80,13 +79,7 @@ def bind(plan: DuelPlan, files: Sequence[bytes], *, questions: Sequence[Question
 
 def warnings_of(duel: Duel) -> list[str]:
     """Return the warnings about a duel, one sentence each."""
-    sizes = Counter(question.family for question in duel.questions)
-    warnings = [
-        f"{duel.plan.fixture}: family {family!r} has {size} questions; {ADVISED_QUESTIONS} and more are asked for, "
-        "because its share of the interval rests on them"
-        for family, size in sorted(sizes.items())
-        if size < ADVISED_QUESTIONS
-    ]
+    warnings = notices_of(duel.questions, source=duel.plan.fixture)
     if not duel.anchors:
         warnings.append(
             f"{duel.plan.source}: there are no anchors, so a judge that moves between two duels cannot be told from a "

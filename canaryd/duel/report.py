@@ -9,6 +9,7 @@ from canaryd.duel.anchors import AnchorFigures, Movement, Seen, anchor_figures, 
 from canaryd.duel.diagnostics import Diagnostics, diagnose
 from canaryd.duel.model import SIDES, Entry
 from canaryd.duel.outcome import Outcome, collapse, decide
+from canaryd.duel.pairing import calls_of, owed
 from canaryd.duel.project import DuelProject, judge_configurations, read_record, require_registered
 from canaryd.duel.registration import Duel
 from canaryd.records import JsonValue
@@ -95,7 +96,9 @@ def build_report(project: DuelProject, *, against: DuelProject | None = None) ->
     seen = _seen(project)
     return DuelReport(
         duel=duel,
-        headline=headline_of(seen.outcome, names=[config.id for config in duel.plan.substrates]),
+        headline=headline_of(
+            seen.outcome, names=[config.id for config in duel.plan.substrates], can_go_on=_can_go_on(project)
+        ),
         outcome=seen.outcome,
         diagnostics=diagnose(
             seen.outcome,
@@ -131,18 +134,33 @@ def _seen(project: DuelProject) -> Seen:
     return Seen(outcome, judge_configurations(duel), anchor_figures(duel.anchors, anchored, judges=judges))
 
 
-def headline_of(outcome: Outcome, *, names: Sequence[str]) -> str:
+def _can_go_on(project: DuelProject) -> bool:
+    """Whether the budget still holds the calls that are owed, were every answer to parse."""
+    duel = project.duel
+    judges = [judge.identity for judge in duel.plan.judges]
+    entries = read_record(project.record, duel=duel.digest)
+    anchored = read_record(project.anchor_record, duel=duel.digest)
+    needed = sum(len(one.turns) for one in owed(duel.questions, entries, judges=judges))
+    return needed <= duel.plan.max_calls - sum(map(calls_of, [*entries, *anchored]))
+
+
+def headline_of(outcome: Outcome, *, names: Sequence[str], can_go_on: bool = True) -> str:
     """Return the outcome in one sentence; a disagreement of both aggregates comes first."""
     if outcome.verdict == "no_verdict":
-        return f"No verdict: {_why_not(outcome)}."
+        return f"No verdict: {_why_not(outcome, can_go_on=can_go_on)}."
     verdict = f"{_difference(outcome, names)}."
     return f"{disagreement} {verdict}" if (disagreement := _disagreement(outcome, names)) else verdict
 
 
-def _why_not(outcome: Outcome) -> str:
+def _why_not(outcome: Outcome, *, can_go_on: bool) -> str:
+    following = (
+        "run the duel again to go on"
+        if can_go_on
+        else "budget.max_calls does not reach for them, so register a copy of the duel with a larger one"
+    )
     ended = len(outcome.judged) + len(outcome.unjudged)
     said = {
-        "not_finished": f"{len(outcome.pending)} questions are not judged yet; run the duel again to go on",
+        "not_finished": f"{len(outcome.pending)} questions are not judged yet; {following}",
         "too_many_unjudged": f"{len(outcome.unjudged)} of {ended} questions could not be judged",
         "empty_family": "a family has no judged question",
     }

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from canaryd.config import Retry
-from canaryd.duel.model import SIDES, Entry, Question, Retrievals, Side, SubstrateFault, Unjudged
-from canaryd.duel.pairing import cut, owed
+from canaryd.duel.model import SIDES, Question, Retrievals, Side
+from canaryd.duel.pairing import calls_of, cut, owed
 from canaryd.duel.project import DuelProject, appending, read_record, require_registered
 from canaryd.duel.record import retrievals_of
 from canaryd.duel.run import Bench, Budget, run_owed
 from canaryd.duel.substrates import Substrate, build_substrate
-from canaryd.judging import ASKED_AT_MOST
 from canaryd.providers import build_provider
 from canaryd.providers.base import Provider, Surroundings
 from canaryd.providers.credentials import find_secret
@@ -51,7 +50,7 @@ async def run_duel(project: DuelProject, *, env: Mapping[str, str], clock: Clock
     async with AsyncExitStack() as held:
         records = [held.enter_context(appending(stage.path)) for stage in stages]
         found = [read_record(stage.path, duel=duel.digest) for stage in stages]
-        budget = Budget(duel.plan.max_calls - sum(_calls(entry) for entries in found for entry in entries))
+        budget = Budget(duel.plan.max_calls - sum(calls_of(entry) for entries in found for entry in entries))
         providers, substrates = _open(project, held, env=env)
         for stage, record, entries in zip(stages, records, found, strict=True):
             left = owed(stage.questions, entries, judges=[judge.identity for judge in duel.plan.judges])
@@ -89,10 +88,3 @@ def _anchors(project: DuelProject) -> _Stage:
             for one in anchors
         },
     )
-
-
-def _calls(entry: Entry) -> int:
-    """Return the fewest judge calls that an entry took."""
-    if isinstance(entry, SubstrateFault):
-        return 0
-    return ASKED_AT_MOST if isinstance(entry, Unjudged) else 1

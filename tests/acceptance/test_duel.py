@@ -245,6 +245,7 @@ def test_the_budget_is_refused_before_the_first_call_and_kept(canaryd: Any, lay:
         run = canaryd("duel", "run", tight.plan)
         assert (run.code, "budget.max_calls of the duel is used up" in run.err) == (69, True)
     assert tight.server.calls == 70
+    assert "register a copy of the duel with a larger one" in canaryd("duel", "report", tight.plan).out
 
 
 def test_judges_and_substrates_that_moved(canaryd: Any, lay: Lay) -> None:
@@ -288,3 +289,11 @@ def test_lint_says_every_line(canaryd: Any, tmp_path: Path) -> None:
     (tmp_path / "f.jsonl").write_text('{"id": "a", "family": "f", "query": ""}\n{"id": "b"}\n')
     found = canaryd("duel", "lint", "f.jsonl")
     assert (found.code, found.out.count("f.jsonl:")) == (78, 2)
+    (tmp_path / "f.jsonl").write_text('{"id": "a", "family": "f", "query": "x"}\n')
+    found = canaryd("duel", "lint", "f.jsonl")
+    assert (found.code, "family 'f' has 1 question, and an interval takes at least 2" in found.out) == (78, True)
+    (tmp_path / "f.jsonl").write_text("".join(f'{{"id": "{n}", "family": "f", "query": "x"}}\n' for n in "ab"))
+    found = canaryd("duel", "lint", "f.jsonl")
+    assert found.code == 0
+    for said in ("family 'f' has 2 questions", "2 questions; 60 and more", "'b' asks the same as 'a'"):
+        assert said in found.err

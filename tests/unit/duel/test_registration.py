@@ -21,7 +21,7 @@ def parsed(*changes):
 
 
 def questions(**families):
-    return [Question(f"{name}-{n}", name, "?") for name, size in families.items() for n in range(size)]
+    return [Question(f"{name}-{n}", name, f"{name} {n}?") for name, size in families.items() for n in range(size)]
 
 
 def test_the_example():
@@ -133,6 +133,7 @@ def test_the_digest_is_over_every_file_and_small_families_warn():
     asked = questions(registration=8, duel=8, compare=7)
     duel = bind(parsed(), [b"plan", b"fixture", b""], questions=asked, anchors=())
     assert duel.digest != bind(parsed(), [b"plan", b"fixtur", b"e"], questions=asked, anchors=()).digest
-    small, no_anchors = warnings_of(duel)
+    small, few, no_anchors = warnings_of(duel)
+    assert "holds 23 questions; 60 and more" in few
     assert "family 'compare' has 7 questions" in small
     assert "there are no anchors" in no_anchors
