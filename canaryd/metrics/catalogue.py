@@ -134,7 +134,7 @@ rule_min_effect_ratio | series | The registered smallest effect that counts as a
 rule_confidence_ratio | series | The registered confidence of the item leg.
 rule_target_mde_ratio | series | The registered target of the MDE.
 series_created_timestamp_seconds | series | When the series was registered.
-run_last_success_timestamp_seconds | series arm | When the latest complete run ended; 0 is never.
+run_last_success_timestamp_seconds | series arm | When the latest complete run that is not set aside ended; 0 is never.
 run_last_completion_timestamp_seconds | series arm | When the latest measured run ended, complete or not; 0 is never.
 run_last_duration_seconds | series arm | How long the latest measured run took.
 run_score_ratio | series arm | Mean score of the latest measured slot.

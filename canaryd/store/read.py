@@ -77,13 +77,18 @@ def runs(connection: Connection, name: str, *, first: date | None = None, last: 
 def latest_run(
     connection: Connection, name: str, *, arm: str, outcome: Literal["any", "ended", "completed"] = "any"
 ) -> Run | None:
-    """Return the run of an arm with the latest slot date and attempt: any, an ended or a completed one."""
+    """Return the run of an arm with the latest slot date and attempt: any, an ended or a completed one.
+
+    A completed run that is set aside as a whole counts as none: nothing of it enters the analysis.
+    """
     row = schema.run_start.c
     query = _runs().where(row.series == name, row.arm == arm).order_by(row.slot_date.desc(), row.attempt.desc())
     if outcome == "ended":
         query = query.where(schema.run_end.c.outcome.is_not(None))
     if outcome == "completed":
-        query = query.where(schema.run_end.c.outcome == "completed")
+        note = schema.validity.c
+        is_set_aside = select(note.validity_id).where(note.run_id == row.run_id).exists()
+        query = query.where(schema.run_end.c.outcome == "completed", ~is_set_aside)
     found = connection.execute(query.limit(1)).one_or_none()
     return None if found is None else _run(found)
 

@@ -65,3 +65,15 @@ def test_a_change_is_said_before_that_nothing_was_measured_since(make_world: Any
     world.at(20)
     found = check(world)
     assert (found.exit_code, found.series[0].reason) == (1, "verdict")
+
+
+@pytest.mark.parametrize("text", ["<answer>-1</answer>", ""], ids=["all wrong", "all empty"])
+def test_a_day_that_is_set_aside_is_no_success(make_world: Any, text: str) -> None:
+    world = make_world(roles=("tracked",))
+    world.measure(1)
+    world.answers["tracked"] = lambda ask, n: Reply(text, "stop")
+    assert world.measure(2).set_aside
+    world.measure(3)
+    found = check(world)
+    assert (found.exit_code, found.series[0].reason) == (2, "stale")
+    assert "no whole day was measured since 2027-01-01 03:10Z" in found.series[0].sentence
