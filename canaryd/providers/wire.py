@@ -108,7 +108,9 @@ def failure_of_status(status: int, *, headers: Mapping[str, str], body: bytes, r
     if kind == "bad_request":
         kind = next((_KIND_OF_PHRASE[phrase] for phrase in _KIND_OF_PHRASE if phrase in message), kind)
     detail = f"HTTP {status} {code or ''}".rstrip() + (f": {message}" if message else "")
-    return ProviderError(kind, redactor(detail), retry_after_s=retry_after_s(headers))
+    wait = retry_after_s(headers)
+    asked = "" if wait is None else f" (Retry-After: {wait:g} s)"
+    return ProviderError(kind, redactor(detail) + asked, retry_after_s=wait)
 
 
 def failure_of_body(body: Any, *, redactor: Redactor) -> ProviderError | None:

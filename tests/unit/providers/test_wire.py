@@ -81,3 +81,8 @@ def test_a_reply_from_a_cache_is_replayed_and_a_miss_is_not():
     for headers in ({"x-cache": "Hit from cloudfront"}, {"x-litellm-cache-hit": "True"}):
         with pytest.raises(ProviderError, match="comes from a cache"):
             refuse_cached(headers)
+
+
+def test_what_a_provider_asks_to_wait_is_said() -> None:
+    error = failure_of_status(429, headers={"retry-after": "30"}, body=b"slow down", redactor=str)
+    assert (error.retry_after_s, error.detail) == (30.0, "HTTP 429: slow down (Retry-After: 30 s)")
