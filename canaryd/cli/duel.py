@@ -50,8 +50,11 @@ def register_command(plan: Path) -> None:
     """Check PLAN with the files it names and write their digests into a lock beside it."""
     from canaryd.duel.project import open_duel, register_duel
     from canaryd.duel.registration import warnings_of
+    from canaryd.duel.substrates import require_entry
 
     project = open_duel(plan)
+    for substrate in project.duel.plan.substrates:
+        require_entry(substrate, folder=project.folder)
     is_new = register_duel(project)
     for warning in warnings_of(project.duel):
         click.echo(f"warning: {warning}", err=True)

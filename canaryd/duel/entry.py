@@ -17,11 +17,13 @@ def serve(entry: str, *, queries: TextIO, texts: TextIO) -> None:
     """Answer every query with what `package.module:function` returns; an exception in it ends the process.
 
     Raises:
-        TypeError: it returned something else than a text.
+        TypeError: it is no function, or returned something else than a text.
     """
     module, _, name = entry.partition(":")
     with redirect_stdout(sys.stderr):
         function = getattr(import_module(module), name)
+    if not callable(function):
+        raise TypeError(f"{entry} is {type(function).__name__}, but must be a function")
     for line in queries:
         with redirect_stdout(sys.stderr):
             text = function(json.loads(line))

@@ -7,13 +7,14 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from canaryd.duel.model import SubstrateConfig
-from canaryd.errors import CanarydError
+from canaryd.errors import CanarydError, ConfigError
 from canaryd.providers.secret import Secret, redact
 
 #: A text longer than this is cut while it is read; what a duel registers is far shorter.
@@ -45,6 +46,29 @@ def build_substrate(config: SubstrateConfig, *, folder: Path, secret: Secret | N
     if config.kind == "command":
         return CommandSubstrate(config, folder=folder)
     return PythonSubstrate(config, folder=folder)
+
+
+def require_entry(config: SubstrateConfig, *, folder: Path) -> None:
+    """Refuse a Python entry point that cannot be called: its process is started and asked nothing.
+
+    Raises:
+        ConfigError: it cannot be imported, or is no function.
+    """
+    if config.kind != "python":
+        return
+    entry = config.target[0]
+    command = (sys.executable, "-m", "canaryd.duel.entry", entry)
+    try:
+        ended = subprocess.run(  # noqa: S603 - it is the code that the plan names, as in every run
+            command, cwd=folder, input=b"", capture_output=True, timeout=config.timeout_s, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise ConfigError(f"substrate {config.id!r}: {entry} is not imported within {config.timeout_s:g} s") from None
+    if ended.returncode != 0:
+        raise ConfigError(
+            f"substrate {config.id!r}: {entry} cannot be called ({_last_line(ended.stderr)}); mend the entry, or put "
+            f"its module into {folder}"
+        )
 
 
 class HttpSubstrate:

@@ -9,7 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from canaryd.duel.model import SubstrateConfig
-from canaryd.duel.substrates import SubstrateError, build_substrate
+from canaryd.duel.substrates import SubstrateError, build_substrate, require_entry
+from canaryd.errors import ConfigError
 from canaryd.providers.secret import Secret
 
 
@@ -166,3 +167,11 @@ def test_a_python_entry_point_that_hangs_or_does_not_exist(tmp_path):
     assert (str(hung), back) == ("no text within 4 s", "x 1")
     (gone,) = retrieve(tmp_path, "x", kind="python", target=("mine:nothing",))
     assert "AttributeError" in str(gone)
+
+
+@pytest.mark.parametrize("name", ["nowhere:search", "mine:nothing", "mine:NUMBER"])
+def test_an_entry_point_that_cannot_be_called_is_refused(name, tmp_path):
+    (tmp_path / "mine.py").write_text("NUMBER = 3\n\ndef search(query):\n    return query\n")
+    require_entry(SubstrateConfig(kind="python", target=("mine:search",), id="s", timeout_s=20), folder=tmp_path)
+    with pytest.raises(ConfigError, match=f"substrate 's': {name} cannot be called"):
+        require_entry(SubstrateConfig(kind="python", target=(name,), id="s", timeout_s=20), folder=tmp_path)
