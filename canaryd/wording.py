@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import date
+
 
 def counted(count: int, noun: str) -> str:
     """Return a count with its noun, in the plural unless it is one.
@@ -33,3 +36,19 @@ def interval(lower: float | None, upper: float | None) -> str:
     ('[-6.0, +0.0]', '')
     """
     return "" if lower is None or upper is None else f"[{100 * lower:+z.1f}, {100 * upper:+z.1f}]"
+
+
+def dated(happened: Iterable[tuple[date, str]]) -> list[str]:
+    """Return one line for each thing that happened: its date, or how often it did between its first and last date.
+
+    >>> first, last = date(2027, 1, 1), date(2027, 1, 3)
+    >>> dated([(first, "a roll"), (first, "a wrong answer"), (last, "a wrong answer")])
+    ['2027-01-01, a roll', '2 times from 2027-01-01 to 2027-01-03, a wrong answer']
+    """
+    days: dict[str, list[date]] = {}
+    for day, what in happened:
+        days.setdefault(what, []).append(day)
+    return [
+        f"{found[0]}, {what}" if len(found) == 1 else f"{len(found)} times from {min(found)} to {max(found)}, {what}"
+        for what, found in days.items()
+    ]

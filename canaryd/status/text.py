@@ -18,7 +18,7 @@ from canaryd.status.model import (
     WithInvalid,
 )
 from canaryd.status.remedies import remedy
-from canaryd.wording import counted, interval, points
+from canaryd.wording import counted, dated, interval, points
 
 _MARKS = {"ok": "●", "warming_up": "○", "not_evaluable": "!"}
 _DIRECTIONS = {"down": "regression", "up": "improvement"}
@@ -220,8 +220,8 @@ def _window(window: WindowFigures, min_effect: float) -> Iterator[str]:
             f"{_INDENT}{one.arm} against the baseline of epoch {one.epoch} ({one.first} to {one.last}): "
             f"{points(one.delta)} {interval(one.ci_lower, one.ci_upper)}, described only"
         )
-    for event in window.coincides_with:
-        yield f"{_INDENT}coincides with: {event.date}, {event.text}"
+    for line in dated((event.date, event.text) for event in window.coincides_with):
+        yield f"{_INDENT}coincides with: {line}"
     if window.reasons:
         yield f"{_INDENT}not evaluable: {', '.join(window.reasons)}"
 

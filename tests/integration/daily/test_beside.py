@@ -237,3 +237,13 @@ def test_an_application_is_asked_again_after_the_last_item_and_a_second_answer_t
         kept = connection.execute(select(run_report.c.first, run_report.c.last).order_by(run_report.c.run_id)).all()
     assert [tuple(row) for row in kept] == [(one, one), (one, other)]
     assert [outcome for *_, outcome, _ in world.outcomes(2)] == ["completed"]
+
+
+def test_what_happens_every_day_is_one_line_with_its_first_and_last_date(make_world: Any) -> None:
+    world = make_world(roles=("tracked",))
+    world.answers["tracked"] = lambda ask, n: Reply("no idea", "stop") if ask.item_id == "pre-flight" else reply(ask)
+    for day in range(1, 7):
+        world.measure(day, canary=True)
+    world.decide(7)
+    said = "4 times from 2027-01-03 to 2027-01-06, tracked: the pre-flight task was answered wrongly"
+    assert [line.strip() for line in text(world).splitlines() if "coincides" in line] == [f"coincides with: {said}"]
