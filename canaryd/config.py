@@ -161,7 +161,7 @@ def parse(text: str, *, path: Path) -> Config:
     prices = tuple(_price(table) for table in root.tables("price"))
     _require_prices(series, prices, source=path.name)
     demo = root.table("demo")
-    clock = demo.optional("clock", str)
+    clock = demo.optional("clock", str, check=checks.filled)
     demo.done()
     config = Config(
         path=path.resolve(),
@@ -173,7 +173,7 @@ def parse(text: str, *, path: Path) -> Config:
         series=series,
         demo_clock=folder / clock if clock else None,
         prices=prices,
-        service=parse_service(root, folder=folder),
+        service=parse_service(root, folder=folder, store_url=store_url),
     )
     root.done()
     return config
@@ -235,8 +235,8 @@ def _series(table: Table, *, folder: Path) -> SeriesConfig:
     name = table.take("name", str, check=_name)
     series = SeriesConfig(
         name=name,
-        panel=folder / table.take("panel", str),
-        prereg=folder / table.take("prereg", str, default="prereg.toml"),
+        panel=folder / table.take("panel", str, check=checks.filled),
+        prereg=folder / table.take("prereg", str, default="prereg.toml", check=checks.filled),
         seed=table.take("seed", int, default=1, check=_between(0, 2**53)),
         arms=tuple(_arm(arm) for arm in table.tables("arm")),
         judge=_judge(table.table("judge"), folder=folder) if "judge" in table else None,
@@ -254,7 +254,7 @@ def _series(table: Table, *, folder: Path) -> SeriesConfig:
 
 
 def _judge(table: Table, *, folder: Path) -> PanelJudge:
-    judge = PanelJudge(judge_of(table, name=JUDGE_GRADER), folder / table.take("anchors", str))
+    judge = PanelJudge(judge_of(table, name=JUDGE_GRADER), folder / table.take("anchors", str, check=checks.filled))
     table.done()
     return judge
 

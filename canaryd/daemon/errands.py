@@ -56,7 +56,11 @@ def _tell(config: Config, series: str, *, report: Report) -> int:
     from canaryd.webhook.deliver import deliver, receiver_of
 
     log = structlog.get_logger("canaryd.child").bind(series=series)
-    receiver = receiver_of(config)
+    try:
+        receiver = receiver_of(config)
+    except CanarydError:
+        report({"event": "message", "failed": True})
+        raise
     with open_store(config.store_url) as store:
         for told in deliver(store, series, receiver=receiver, now=clock_of(config).now()):
             notice = told.notice

@@ -17,15 +17,17 @@ from apscheduler.events import EVENT_JOB_ERROR
 from apscheduler.schedulers.background import BackgroundScheduler
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
 
+from canaryd.daemon.desk import Loaded
 from canaryd.daemon.logs import configure_logs
 from canaryd.daemon.notify import Notifier
 from canaryd.daemon.pages import page_files
 from canaryd.daemon.reload import load
 from canaryd.daemon.service import Service, tick_s
-from canaryd.daemon.web import Views, WebServer
+from canaryd.daemon.web import Listen, Views, WebServer
 from canaryd.daemon.writes import count_writes
 from canaryd.metrics.collector import ProcessMetrics, SnapshotCollector
 from canaryd.metrics.exposition import Exposition
+from canaryd.tables import parse_table
 
 _SIGNALS = {signal.SIGTERM: "stop", signal.SIGINT: "stop", signal.SIGHUP: "reload"}
 
@@ -45,8 +47,8 @@ def run_daemon(options: Options) -> None:
     """Run until SIGTERM or SIGINT; SIGHUP reads the configuration again.
 
     Raises:
-        ConfigError: the configuration or the web configuration cannot be used.
-        UsageError: an address cannot be listened on.
+        ConfigError: the configuration or the web configuration cannot be used, or faces others without TLS.
+        UsageError: an address of the command line cannot be listened on, or one is taken.
         StoreUnavailable: the store is missing, or its schema is not current.
     """
     registry, settled = CollectorRegistry(), CollectorRegistry()
@@ -64,8 +66,8 @@ def run_daemon(options: Options) -> None:
     exposition = Exposition(live=registry, settled=settled, state=lambda: (service.snapshot, metrics.calls_counted))
     reports = page_files(loaded.config, env=os.environ)
     views = Views(exposition, service.why_unhealthy, service.why_unready, reports, service.facts)
-    addresses = options.listen or (loaded.config.service.listen,)
-    server = WebServer(views, addresses=addresses, config_file=options.web_config, insecure=options.insecure_listen)
+    listen = Listen(options.listen) if options.listen else _configured(loaded)
+    server = WebServer(views, listen=listen, config_file=options.web_config, insecure=options.insecure_listen)
     received = _signals()
     scheduler = ticking(service.tick, every_s=tick_s(loaded.config, notifier.watchdog_s))
     log = structlog.get_logger("canaryd.daemon")
@@ -80,6 +82,12 @@ def run_daemon(options: Options) -> None:
     service.stop()
     server.stop()
     log.info("stopped")
+
+
+def _configured(loaded: Loaded) -> Listen:
+    """Return where the configuration says to serve, with its line."""
+    table = parse_table(loaded.text, source=loaded.config.path.name).table("daemon")
+    return Listen((loaded.config.service.listen,), table.where("listen"))
 
 
 def ticking(tick: Callable[[], None], *, every_s: float) -> BackgroundScheduler:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import uvicorn
 from starlette.applications import Starlette
@@ -24,7 +23,7 @@ from canaryd.daemon.webconfig import Door, load_web_config
 from canaryd.errors import ConfigError, UsageError
 from canaryd.metrics.exposition import Exposition
 from canaryd.records import JsonValue
-from canaryd.service_config import DEFAULT_ADDRESS
+from canaryd.service_config import address_of, listen_problem
 
 if TYPE_CHECKING:
     import ssl
@@ -110,18 +109,28 @@ class Guarded:
         await (refused or self._app)(scope, receive, send)
 
 
+class Listen(NamedTuple):
+    """Where to serve, and who says so: the place in the configuration, or the flag where that is None."""
+
+    addresses: Sequence[str]
+    configured_at: str | None = None
+
+
 class WebServer:
     """The listening server. Its ports are bound when it is made, it serves from `start` to `stop`.
 
     Raises:
-        UsageError: an address is malformed or taken, or faces other machines without TLS although that is not allowed.
-        ConfigError: the web configuration cannot be used.
+        UsageError: an address is taken, or one of the command line cannot be used.
+        ConfigError: the web configuration or the configured address cannot be used.
     """
 
-    def __init__(self, views: Views, *, addresses: Sequence[str], config_file: Path | None, insecure: bool) -> None:
+    def __init__(self, views: Views, *, listen: Listen, config_file: Path | None, insecure: bool) -> None:
         tls = load_web_config(config_file).tls if config_file else None
         context = tls.context() if tls else None
-        self._sockets = [bind(text, may_leave_loopback=insecure or tls is not None) for text in addresses]
+        may_leave = insecure or tls is not None
+        self._sockets = [
+            bind(text, configured_at=listen.configured_at, may_leave_loopback=may_leave) for text in listen.addresses
+        ]
         self._server = uvicorn.Server(_uvicorn_config(web_app(views, Door(config_file, context=context)), context))
         self._thread = threading.Thread(target=self._server.run, args=(self._sockets,), name="web", daemon=True)
 
@@ -157,31 +166,30 @@ def _uvicorn_config(app: ASGIApp, context: ssl.SSLContext | None) -> uvicorn.Con
     )
 
 
-def bind(address: str, *, may_leave_loopback: bool) -> socket.socket:
+def bind(text: str, *, may_leave_loopback: bool, configured_at: str | None = None) -> socket.socket:
     """Return a listening TCP socket on HOST:PORT, where HOST is an IP address or `localhost`.
 
     Raises:
-        UsageError: the address is malformed, taken, or faces other machines although it may not.
+        UsageError: the address is taken; or it is of the command line, and malformed or faces other machines although
+            it may not.
+        ConfigError: one that is configured faces other machines although it may not.
     """
-    host, _, port = address.rpartition(":")
-    host = "127.0.0.1" if host == "localhost" else host.strip("[]")
-    try:
-        ip, number = ipaddress.ip_address(host), int(port)
-    except ValueError:
-        raise UsageError(
-            f"--web.listen-address is {address!r}, but must be IP:PORT such as {DEFAULT_ADDRESS}"
-        ) from None
-    if not ip.is_loopback and not may_leave_loopback:
-        raise UsageError(
-            f"--web.listen-address {address} faces other machines without TLS; name a --web.config.file with "
-            "tls_server_config, or allow it with --web.insecure-listen"
+    source, refusal = configured_at or "--web.listen-address", ConfigError if configured_at else UsageError
+    address = address_of(text)
+    if address is None:
+        raise refusal(f"{source} is {text!r}, but {listen_problem(text)}")
+    if not address.ip.is_loopback and not may_leave_loopback:
+        raise refusal(
+            f"{source} {text} faces other machines without TLS; name a --web.config.file with tls_server_config, or "
+            "allow it with --web.insecure-listen"
         )
-    bound = socket.socket(socket.AF_INET6 if ip.version == 6 else socket.AF_INET)
+    bound = socket.socket(socket.AF_INET6 if address.ip.version == 6 else socket.AF_INET)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        bound.bind((str(ip), number))
-    except (OSError, OverflowError) as error:
+        bound.bind((str(address.ip), address.port))
+    except OSError as error:
+        # Another process may let go of it: a service manager may try again, which it does not after a ConfigError.
         bound.close()
-        raise UsageError(f"--web.listen-address {address} cannot be used ({error}); choose a free port") from None
+        raise UsageError(f"{source} {text} cannot be used ({error.strerror}); choose a free port") from None
     bound.listen(128)
     return bound

@@ -204,6 +204,19 @@ def test_a_test_message_is_marked_and_stores_nothing(
     assert (without.code, "there is no [webhook]" in without.err) == (78, True)
 
 
+def test_a_webhook_that_cannot_be_told_is_said_before_it_is_needed(
+    receiving: Callable[[int], Receiver], tmp_path: Path, port: int
+) -> None:
+    project = Project(tmp_path / "demo", receiving(0), port)
+    fine = CliRunner().invoke(cli, ["--config", str(project.path), "config", "check"])
+    assert fine.exit_code == 0, fine.output
+    (project.folder / "webhook-url.txt").write_text("hush-hush\n")
+    for command in (["config", "check"], ["doctor"]):
+        found = CliRunner().invoke(cli, ["--config", str(project.path), *command])
+        assert "webhook-url.txt: what stands there is no http(s) URL" in f"{found.exception} {found.output}", command
+        assert found.exit_code != 0
+
+
 def test_an_acknowledgement_silences_a_state_and_clears_nothing(
     receiving: Callable[[int], Receiver], tmp_path: Path, port: int
 ) -> None:

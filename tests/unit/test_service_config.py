@@ -14,7 +14,9 @@ FOLDER = Path("/etc/canaryd")
 
 
 def service(text: str) -> ServiceConfig:
-    return parse_service(parse_table(text, source="config.toml"), folder=FOLDER)
+    return parse_service(
+        parse_table(text, source="config.toml"), folder=FOLDER, store_url="sqlite:////etc/canaryd/canaryd.db"
+    )
 
 
 def test_nothing_is_done_unless_it_is_said() -> None:
@@ -42,6 +44,14 @@ def test_everything_said() -> None:
         ("[backup]\nkeep = 3", "config.toml: backup.folder is required"),
         ('[backup]\nfolder = "x"\nkeep = 0', "config.toml:3: backup.keep is 0, but must be between 1 and 1000"),
         ("[export]", "config.toml: export.file is required"),
+        ("[export]\nfile = ''", "config.toml:2: export.file is '', but must be the path of a file"),
+        ('[export]\nfile = "copies/.."', "config.toml:2: export.file is 'copies/..', but must be the path of a file"),
+        ('[export]\nfile = "x/../canaryd.db"', "config.toml:2: export.file is the store itself"),
+        ('[backup]\nfolder = ""', "config.toml:2: backup.folder is '', but must not be empty"),
+        ('[webhook]\ncredential = ""', "config.toml:2: webhook.credential is '', but must be 1 to 63 small letters"),
+        ('[daemon]\nlisten = ""', "config.toml:2: daemon.listen is '', but must be IP:PORT"),
+        ('[daemon]\nlisten = "x"', "config.toml:2: daemon.listen is 'x', but must be IP:PORT"),
+        ('[daemon]\nlisten = "127.0.0.1:99999"', "config.toml:2: daemon.listen is '127.0.0.1:99999', but must be"),
         ("[daemon]\nport = 3", "config.toml:2: daemon.port is unknown; allowed here: listen"),
         ('[daemon]\nlog_level = "loud"', "config.toml:2: daemon.log_level is 'loud', but must be one of debug, info"),
     ],

@@ -15,8 +15,8 @@ import httpx2 as httpx
 import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
-from canaryd.daemon.web import Views, WebServer, bind
-from canaryd.errors import UsageError
+from canaryd.daemon.web import Listen, Views, WebServer, bind
+from canaryd.errors import ConfigError, UsageError
 from canaryd.metrics.exposition import Exposition
 from canaryd.report.document import Document
 from canaryd.report.page import as_page
@@ -32,7 +32,7 @@ def serving(
     Gauge("canaryd_example_ratio", "An example.", registry=registry).set(0.5)
     exposition = Exposition(live=registry, settled=CollectorRegistry(), state=lambda: None)
     views = Views(exposition, lambda: state["unhealthy"], lambda: state["unready"], reports, lambda: {"pid": 930})
-    server = WebServer(views, addresses=["127.0.0.1:0"], config_file=config_file, insecure=False)
+    server = WebServer(views, listen=Listen(["127.0.0.1:0"]), config_file=config_file, insecure=False)
     server.start()
     yield server.ports[0]
     server.stop()
@@ -121,13 +121,18 @@ def test_tls_and_a_password_and_a_client_that_says_nothing(state: State, certifi
         ("example.org:1", "must be IP:PORT"),
         ("0.0.0.0:0", "faces other machines without TLS"),
         ("[::]:0", "faces other machines without TLS"),
-        ("127.0.0.1:99999", "cannot be used"),
+        ("127.0.0.1:99999", "must be IP:PORT"),
     ],
 )
 def test_addresses_that_are_refused(address: str, said: str) -> None:
     with pytest.raises(UsageError) as refused:
         bind(address, may_leave_loopback=False)
     assert said in str(refused.value)
+
+
+def test_a_configured_address_is_refused_by_its_place_in_the_file() -> None:
+    with pytest.raises(ConfigError, match=r"^config\.toml:9: daemon\.listen 0\.0\.0\.0:0 faces other machines"):
+        bind("0.0.0.0:0", configured_at="config.toml:9: daemon.listen", may_leave_loopback=False)
 
 
 def test_a_taken_port_is_refused_and_a_wide_address_can_be_allowed() -> None:
