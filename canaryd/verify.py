@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from canaryd import graders, panel
 from canaryd.analysis import Evidence, Subject, alarm_state, load_subjects, verdict_of
@@ -22,10 +22,13 @@ from canaryd.panel import Panel
 from canaryd.records import EarlyWarningDay, Item, JsonValue, Verdict
 from canaryd.stats.early_warning import watch
 from canaryd.stats.watch_params import Stream
-from canaryd.store import harness, ledger, notes, read, run_totals, totals
+from canaryd.store import harness, ledger, notes, read, run_totals, schema, totals
 from canaryd.store.engine import RowRefused, open_store
+from canaryd.store.metadata import metadata
 from canaryd.store.rows import PanelItem, Series
 from canaryd.store.transfer import import_jsonl
+from canaryd.store.types import UnreadableValue
+from canaryd.store.unreadable import first_unreadable
 from canaryd.wording import counted
 
 #: Databases add in different orders, so recomputed numbers are held to this relative difference; the ledger holds the
@@ -57,7 +60,28 @@ def verify_series(connection: Connection, name: str) -> Verified:
         VerifyFailed: something differs, is missing or was added; the text names the first such row.
         UsageError: the series is not registered.
     """
-    series = read.series(connection, name)
+    try:
+        return _verified(connection, read.series(connection, name))
+    except UnreadableValue as error:
+        raise _failed(name, first_unreadable(connection, name) or str(error)) from error
+
+
+def require_every_series(connection: Connection) -> None:
+    """Refuse a store with rows of a series whose own row is gone.
+
+    Raises:
+        VerifyFailed: there is one; the text names the table that still has its rows.
+    """
+    for table in (schema.ledger, *(table for table in metadata.sorted_tables if table is not schema.ledger)):
+        if any(key.column is schema.series.c.name for key in table.foreign_keys):
+            named = table.c.series
+            query = select(named).where(named.not_in(select(schema.series.c.name))).order_by(named).limit(1)
+            if (lost := connection.scalar(query)) is not None:
+                raise _failed(lost, f"table {table.name} has rows of a series whose own row is missing")
+
+
+def _verified(connection: Connection, series: Series) -> Verified:
+    name = series.name
     found = ledger.first_difference(connection, name)
     head = ledger.head(connection, name)
     if found is not None or head is None:

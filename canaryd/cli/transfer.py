@@ -119,7 +119,7 @@ def import_(
         if _is_export(file):
             if series_name or tracked or controls or prereg or columns:
                 raise UsageError(f"{file} is an export, which says all of it itself; give no other option")
-            with file.open(encoding="utf-8") as lines:
+            with file.open(encoding="utf-8", errors="surrogateescape") as lines:
                 click.echo(f"series {import_jsonl(store, lines, now=now)} is imported")
             return
         if not (series_name and tracked and prereg):
@@ -163,6 +163,6 @@ def _is_export(file: Path) -> bool:
     try:
         with file.open(encoding="utf-8") as lines:
             header = json.loads(lines.readline())
-    except (ValueError, OSError):
+    except (ValueError, RecursionError, OSError):
         return False
     return isinstance(header, dict) and "format" in header and "schema" in header

@@ -22,12 +22,12 @@ def verify(config_file: str | None, export: Path | None, series_name: str | None
     store it came from. Prints the head of each ledger: whoever keeps it can prove later that nothing before it was
     changed. Exits 65 and names the first row that differs, is missing or was added.
     """
-    from canaryd.verify import verify_export, verify_series
+    from canaryd.verify import require_every_series, verify_export, verify_series
 
     if export is not None:
         if series_name is not None:
             raise UsageError("--series chooses from a store, but an export holds one series; leave it out")
-        with export.open(encoding="utf-8") as lines:
+        with export.open(encoding="utf-8", errors="surrogateescape") as lines:
             click.echo(str(verify_export(lines, now=datetime.now(UTC))))
         return
     from canaryd.store import read
@@ -35,7 +35,8 @@ def verify(config_file: str | None, export: Path | None, series_name: str | None
 
     config = load_config(config_file)
     with open_store(config.store_url) as store, store.read() as connection:
-        names = [series_name] if series_name else [series.name for series in read.all_series(connection)]
+        require_every_series(connection)
+        names = [series_name] if series_name else read.series_names(connection)
         if not names:
             raise UsageError(f"no series is registered in {store.name}; run `canaryd register`")
         for name in names:

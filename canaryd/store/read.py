@@ -24,6 +24,11 @@ def all_series(connection: Connection) -> tuple[Series, ...]:
     return tuple(Series(**row) for row in rows.mappings())
 
 
+def series_names(connection: Connection) -> tuple[str, ...]:
+    """Return the name of every series, in order."""
+    return tuple(connection.scalars(select(schema.series.c.name).order_by(schema.series.c.name)))
+
+
 def series(connection: Connection, name: str) -> Series:
     """Return one series; raise UsageError for a name that is not registered."""
     row = connection.execute(select(*_SERIES).where(schema.series.c.name == name)).mappings().one_or_none()

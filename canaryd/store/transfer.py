@@ -14,8 +14,9 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Column, Connection, LargeBinary, Select, Table, func, insert, or_, select
+from sqlalchemy.exc import DataError, IntegrityError, OperationalError, StatementError
 
-from canaryd.errors import UsageError
+from canaryd.errors import UsageError, VerifyFailed
 from canaryd.store import ledger, replies, run_totals, schema, texts, totals
 from canaryd.store import schema_contract as contract
 from canaryd.store import schema_texts as said
@@ -49,7 +50,7 @@ def export_jsonl(connection: Connection, series: str, *, with_texts: bool) -> It
     for table in export_tables():
         if table in {said.reply_text, said.text_block} and not with_texts:
             continue
-        query = _of_series(table, series).order_by(*table.primary_key.columns).execution_options(yield_per=1000)
+        query = rows_of(table, series).order_by(*table.primary_key.columns).execution_options(yield_per=1000)
         with connection.execute(query) as found:
             for row in found.mappings():
                 rows += 1
@@ -66,6 +67,7 @@ def import_jsonl(store: Store, lines: Iterable[str], *, now: datetime) -> str:
 
     Raises:
         UsageError: the lines are no whole export, are of a newer schema, or the store has a series of that name.
+        VerifyFailed: the rows are not as the ledger of the export has them; the text names the first.
     """
     remaining = iter(lines)
     header = _parsed(next(remaining, ""), number=1)
@@ -73,6 +75,8 @@ def import_jsonl(store: Store, lines: Iterable[str], *, now: datetime) -> str:
         raise UsageError(
             f"line 1 is not the header of a {_FORMAT} file; give one that `canaryd export --series NAME FILE` wrote"
         )
+    if not {"series", "schema", "texts"} <= set(header):
+        raise UsageError("line 1 does not say series, schema and texts as a header does; export the series again")
     series = str(header["series"])
     with store.write() as connection:
         if connection.scalar(select(schema.series.c.name).where(schema.series.c.name == series)) is not None:
@@ -84,8 +88,16 @@ def import_jsonl(store: Store, lines: Iterable[str], *, now: datetime) -> str:
             ledger.adopt(connection, series)
         if not header["texts"]:
             _let_all_texts_expire(connection, series, now=now)
+        _require_as_in_ledger(connection, series)
     replies.pack_closed(store, series)
     return series
+
+
+def _require_as_in_ledger(connection: Connection, series: str) -> None:
+    """Refuse rows that their ledger contradicts; without any ledger there is nothing to hold them to."""
+    difference = ledger.first_difference(connection, series) if ledger.head(connection, series) else None
+    if difference is not None:
+        raise VerifyFailed(f"{series}: {difference}, so that nothing is imported; export the series again")
 
 
 def _import_rows(connection: Connection, lines: Iterator[str], *, now: datetime) -> None:
@@ -99,6 +111,8 @@ def _import_rows(connection: Connection, lines: Iterator[str], *, now: datetime)
                 raise UsageError(
                     f"line {number} counts {line['rows']} rows after {number - 2}; export the series again"
                 )
+            if any(rest.strip() for rest in lines):
+                raise UsageError(f"something stands after line {number}, the last of the export; take it away")
             return
         table, given = tables.get(str(line.get("table"))), line.get("row")
         if table is None or not isinstance(given, dict) or not set(given) <= set(table.c.keys()):
@@ -108,7 +122,10 @@ def _import_rows(connection: Connection, lines: Iterator[str], *, now: datetime)
         try:
             row = {name: _value(table.c[name], value) for name, value in given.items()}
             _import_row(connection, table, row=row | ({"imported_at": now} if table is schema.series else {}), ids=ids)
-        except (ValueError, TypeError, KeyError) as error:
+        except (IntegrityError, DataError, OperationalError):
+            raise
+        except (StatementError, ValueError, TypeError, KeyError, OverflowError) as refused:
+            error = refused.orig if isinstance(refused, StatementError) and refused.orig else refused
             raise UsageError(
                 f"line {number} is no row of table {table.name} ({error}); export the series again"
             ) from error
@@ -147,7 +164,7 @@ def _let_all_texts_expire(connection: Connection, series: str, *, now: datetime)
         connection.execute(insert(said.text_expiry).values(series=series, before=last + timedelta(days=1), at=now))
 
 
-def _of_series(table: Table, series: str) -> Select[Any]:
+def rows_of(table: Table, series: str) -> Select[Any]:
     """Select the rows of a table that belong to a series."""
     start = schema.run_start.c
     runs = select(start.run_id).where(start.series == series)
@@ -176,7 +193,7 @@ def _line(**values: Any) -> str:
 def _parsed(text: str, *, number: int) -> dict[str, Any]:
     try:
         line = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         line = None
     if not isinstance(line, dict):
         raise UsageError(

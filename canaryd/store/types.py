@@ -10,7 +10,16 @@ from typing import Any
 from sqlalchemy import REAL, BigInteger, Boolean, Date, DateTime, Dialect, Double, Integer, Text
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
+from canaryd.errors import StoreUnavailable
 from canaryd.hashing import canonical_json
+
+
+class UnreadableValue(StoreUnavailable):
+    """A stored value is none of its column's type, as no program of this project writes it."""
+
+    def __init__(self, wanted: str) -> None:
+        super().__init__(f"a row of the store has {wanted} that cannot be read; `canaryd verify` says which")
+
 
 #: 64-bit whole numbers.
 WideInteger: TypeEngine[int] = BigInteger().with_variant(Integer(), "sqlite")
@@ -79,7 +88,10 @@ class UTCDateTime(TypeDecorator[datetime]):
         """Return an aware time in UTC."""
         if value is None:
             return None
-        instant = datetime.fromisoformat(value) if isinstance(value, str) else value
+        try:
+            instant = datetime.fromisoformat(value) if isinstance(value, str) else value
+        except ValueError:
+            raise UnreadableValue("a time") from None
         return instant.astimezone(UTC)
 
 
@@ -101,7 +113,10 @@ class Day(TypeDecorator[date]):
 
     def process_result_value(self, value: Any, _dialect: Dialect) -> date | None:
         """Return a date."""
-        return date.fromisoformat(value) if isinstance(value, str) else value
+        try:
+            return date.fromisoformat(value) if isinstance(value, str) else value
+        except ValueError:
+            raise UnreadableValue("a date") from None
 
 
 class Flag(TypeDecorator[bool]):
@@ -131,4 +146,7 @@ class CanonicalJson(TypeDecorator[Any]):
 
     def process_result_value(self, value: str | None, _dialect: Dialect) -> Any:
         """Parse the text."""
-        return None if value is None else json.loads(value)
+        try:
+            return None if value is None else json.loads(value)
+        except (ValueError, RecursionError):
+            raise UnreadableValue("a JSON value") from None

@@ -227,6 +227,22 @@ def test_the_command_names_the_row_and_exits_65(here: Callable[..., Any], folder
     assert here("verify", "--series", "nosuch").code == 64
 
 
+@pytest.mark.parametrize(
+    ("statement", "named"),
+    [
+        ("UPDATE series SET start_date = 'x'", "start_date of row main of table series cannot be read"),
+        ("UPDATE verdict SET reasons = '['", "reasons of row 1 of table verdict cannot be read"),
+        ("DELETE FROM series", "table ledger has rows of a series whose own row is missing"),
+    ],
+)
+def test_what_cannot_be_read_or_has_lost_its_series_is_named(
+    here: Callable[..., Any], folder: Path, statement: str, named: str
+) -> None:
+    forge(folder / "canaryd.db", statement)
+    failed = here("verify")
+    assert (failed.code, named in failed.err) == (65, True), failed.err
+
+
 def test_a_published_warning_stays_when_its_day_is_set_aside_later(folder: Path) -> None:
     measure_day(folder, 13)
     with open_store(f"sqlite:///{folder / 'canaryd.db'}") as store:
@@ -317,6 +333,8 @@ def test_a_touched_export_is_found_out(here: Callable[..., Any], canaryd: Any, f
         path.write_text("".join([*lines[:place], lines[place].replace('"score":0.0', forged), *lines[place + 1 :]]))
         refused = canaryd("verify", "main.jsonl")
         assert (refused.code, said in refused.err) == (code, True), refused.err
+    path.write_bytes(b"\xff\xfe\x00\x9c")
+    assert canaryd("verify", "main.jsonl").code == 64
     path.write_text("".join(lines[:-1]))
     assert canaryd("verify", "main.jsonl").code == 64
     assert canaryd("verify", "main.jsonl", "--series", "main").code == 64

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from sqlalchemy import func, insert, select, text
 
-from canaryd.errors import StoreUnavailable, UsageError
+from canaryd.errors import StoreUnavailable, UsageError, VerifyFailed
 from canaryd.records import Alarm, EarlyWarningDay, Failure, Grade, Reply, RunEnd, Sample, SampleKey, Verdict
 from canaryd.store import read, samples, schema
 from canaryd.store.backup import back_up
@@ -149,11 +149,11 @@ def test_an_export_without_texts_proves_the_same_ledger(filled: Store, elsewhere
 
 def test_a_touched_export_is_found_out(exported: list[str], elsewhere: Store) -> None:
     touched = [line.replace('"score":0.3333333333333333', '"score":0.5', 1) for line in exported]
-    import_jsonl(elsewhere, touched, now=AT)
+    named = r"sample a/0 of old 2030-01-01 attempt 1 differs \(ledger entry 2\), so that nothing is imported"
+    with pytest.raises(VerifyFailed, match=named):
+        import_jsonl(elsewhere, touched, now=AT)
     with elsewhere.read() as connection:
-        assert (
-            str(first_difference(connection, "s")) == "sample a/0 of old 2030-01-01 attempt 1 differs (ledger entry 2)"
-        )
+        assert "s" not in read.series_names(connection)
 
 
 def test_a_series_is_not_imported_over_another(filled: Store, exported: list[str]) -> None:
@@ -166,6 +166,10 @@ def test_a_series_is_not_imported_over_another(filled: Store, exported: list[str
     [
         (lambda lines: [], "line 1 is no JSON object"),
         (lambda lines: ["{}"], "line 1 is not the header of a canaryd-export-1 file"),
+        (lambda lines: ["[" * 100_000], "line 1 is no JSON object"),
+        (lambda lines: ['{"format":"canaryd-export-1"}'], "line 1 does not say series"),
+        (lambda lines: [*lines, "garbage"], "something stands after line"),
+        (lambda lines: [*lines[:5], '{"table":"arm","row":{"series":"s","arm":[1]}}'], "line 6 is no row of table arm"),
         (lambda lines: lines[:-1], r"ends at line \d+ without its last line"),
         (lambda lines: lines[:5] + lines[6:], r"line \d+ counts \d+ rows after \d+"),
         (lambda lines: [*lines[:5], "oops", *lines[6:]], "line 6 is no JSON object"),
