@@ -23,8 +23,8 @@ from canaryd.demo.server import free_port
 from canaryd.store import read
 from canaryd.store.engine import open_store
 
-#: structlog loads rich where it finds it; only the development tools bring it, so an installed daemon has none.
-DAEMON = "import sys; sys.modules['rich'] = None; from canaryd.cli import main; main()"
+#: structlog loads these where it finds them; only the development tools bring them, so an installed daemon has none.
+DAEMON = "import sys; sys.modules.update(rich=None, colorama=None); from canaryd.cli import main; main()"
 PEER = "import sqlalchemy, prometheus_client; print(flush=True); input()"
 PATIENCE_S = 120.0
 

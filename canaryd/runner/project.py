@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
-from canaryd import graders
 from canaryd.config import Config, SeriesConfig
 from canaryd.errors import ConfigError, MeasurementRefused, UsageError
 from canaryd.files import read_bytes
@@ -35,6 +34,8 @@ def frozen_panel(config: SeriesConfig) -> Panel:
         MeasurementRefused: it differs from its lock.
         ConfigError: a file is missing or cannot be read as written.
     """
+    from canaryd import graders
+
     panel = load(str(config.panel), graders=graders)
     require_in_lock(config, panel)
     return panel
