@@ -19,7 +19,7 @@ from canaryd.errors import Locked, UsageError
 def quarantine(config_file: str | None, slot: datetime, arm: str | None, reason: str, series_name: str | None) -> None:
     """Take the runs of a slot out of the analysis; verdicts that rest on them are decided anew and superseded.
 
-    The rows stay; report, status and export show them with the reason. An early warning that had counted the slot keeps
+    The rows stay; report and export show them with the reason. An early warning that had counted the slot keeps
     what it published and begins a new segment, at a higher threshold, with the next day.
     """
     from canaryd.analysis import restarts

@@ -14,6 +14,7 @@ from canaryd.report.accounting import ArmAccount
 from canaryd.report.where import Whereabouts
 from canaryd.store.epochs import Deviation
 from canaryd.store.ledger import Head
+from canaryd.store.notes import SetAside
 from canaryd.store.rows import Series, StoredArm, StoredVerdict
 from canaryd.store.studies import RegistrationDocument
 
@@ -84,6 +85,7 @@ class SeriesReport:
     accounts: tuple[ArmAccount, ...]
     document: RegistrationDocument | None
     deviations: tuple[Decided, ...]
+    set_aside: tuple[SetAside, ...]
     coincidences: tuple[Event, ...]
     format_moves: tuple[str, ...]
     judge: tuple[JudgeDay, ...]

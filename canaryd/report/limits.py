@@ -10,6 +10,7 @@ from canaryd.report.build import Decided, SeriesReport
 from canaryd.report.document import Bullets, Fold, Part, Picture, Section, Table, Text
 from canaryd.report.plots import draw_false_alarms, draw_power, picture
 from canaryd.stats.binomial import upper_limit
+from canaryd.wording import dated
 
 _KNOWN_LIMITS = (
     "An unlucky baseline is part of every later delta: a false alarm persists from window to window.",
@@ -84,11 +85,15 @@ def _share(simulated: Mapping[str, Any]) -> str:
 def people_section(report: SeriesReport) -> Section:
     """Return what people decided about the series after registration, and what was noticed about its arms."""
     decided = [_decided(one) for one in report.deviations]
-    noticed = [f"{event.day}: {event.sentence}" for event in report.coincidences]
+    aside = [(f"{one.slot_date}", one.arm, one.reason, f"{one.at:%Y-%m-%d %H:%MZ}") for one in report.set_aside]
+    noticed = dated((event.day, event.sentence) for event in report.coincidences)
     parts: list[Part] = [
         Table("Deviations", ("first slot", "kind", "reason", "noted", "git commit", "ledger entry"), decided)
         if decided
         else Text("No deviation from the registration is noted."),
+        Table("Slots that a person set aside", ("slot", "arm", "reason", "noted"), aside)
+        if aside
+        else Text("No slot was set aside by a person."),
         Text("Coincidences, which decide nothing:"),
         Bullets(noticed or ["nothing was noticed about the arms"]),
     ]

@@ -30,6 +30,7 @@ from canaryd.store import epochs, ledger, read, samples, studies
 from canaryd.store.engine import Store
 from canaryd.store.events import events
 from canaryd.store.judges import readings
+from canaryd.store.notes import set_aside_by_hand
 from canaryd.store.rows import Span
 
 _SECTIONS: tuple[Callable[[SeriesReport], Section | None], ...] = (
@@ -108,6 +109,7 @@ def load_report(connection: Connection, series: str, *, headline: str) -> Series
                 epochs.deviations(connection, series), ledger.deviation_digests(connection, series), strict=True
             )
         ),
+        set_aside=set_aside_by_hand(connection, series),
         coincidences=tuple(
             Event(one.slot_date, event_text(one))
             for one in events(connection, series, first=stored.start_date, last=date.max)

@@ -3,11 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import date
+from datetime import date, datetime
+from typing import NamedTuple
 
 from sqlalchemy import Connection, func, or_, select
 
 from canaryd.store import schema
+
+
+class SetAside(NamedTuple):
+    """A run that a person took out of the analysis, when, and why."""
+
+    slot_date: date
+    arm: str
+    reason: str
+    at: datetime
+
+
+def set_aside_by_hand(connection: Connection, series: str) -> tuple[SetAside, ...]:
+    """Return the runs of a series that a person took out of the analysis, by slot date and arm."""
+    note, start = schema.validity.c, schema.run_start.c
+    query = (
+        select(start.slot_date, start.arm, note.detail, note.at)
+        .join_from(schema.validity, schema.run_start)
+        .where(start.series == series, note.reason == "operator")
+        .order_by(start.slot_date, start.arm)
+    )
+    return tuple(SetAside(*row) for row in connection.execute(query))
 
 
 def invalid_runs(connection: Connection, run_ids: Collection[int]) -> dict[int, str]:

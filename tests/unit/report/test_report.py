@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 from statistics import fmean
@@ -17,6 +17,7 @@ from sqlalchemy import text
 from canaryd.report import words
 from canaryd.report.build import SeriesReport
 from canaryd.report.document import Document, Section, Table
+from canaryd.report.limits import people_section
 from canaryd.report.markdown import as_markdown
 from canaryd.report.page import as_page
 from canaryd.report.places import places_section
@@ -25,6 +26,7 @@ from canaryd.report.render import build_document, load_report, write_report
 from canaryd.report.verdicts import verdict_section
 from canaryd.stats.estimate import Estimate
 from canaryd.store.engine import Store
+from canaryd.store.notes import SetAside
 
 HEADLINE = "play: declared <regression> of -41.6 points"
 
@@ -238,6 +240,12 @@ def test_what_people_noted_and_what_was_noticed_is_printed(document: Document) -
     assert "large: the model that answered rolled from m1 to m2" in markdown
     assert re.search(r"\| noted \| the first day began .* \| none \| sha256:[0-9a-f]{64} \|", markdown)
     assert re.search(r"\| ledger \| \d+ entries, head sha256:[0-9a-f]{64} \|", markdown)
+
+
+def test_a_slot_that_a_person_set_aside_stands_with_its_reason(report: SeriesReport) -> None:
+    aside = SetAside(date(2027, 1, 5), "large", "power cut", datetime(2027, 1, 6, tzinfo=UTC))
+    (table,) = [each for each in tables(people_section(replace(report, set_aside=(aside,)))) if "slot" in each.head]
+    assert table.rows == [("2027-01-05", "large", "power cut", "2027-01-06 00:00Z")]
 
 
 def test_the_published_rule_is_reported_with_its_own_clauses(published: Store) -> None:
