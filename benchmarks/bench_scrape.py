@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from benchmarks import measured_days
 from benchmarks.figures import Figure, at_most
 from canaryd.config import parse
-from canaryd.daemon.web import Views, WebServer
+from canaryd.daemon.web import Listen, Views, WebServer
 from canaryd.metrics.catalogue import BY_NAME
 from canaryd.metrics.collector import ProcessMetrics, SnapshotCollector
 from canaryd.metrics.exposition import Exposition
@@ -121,7 +121,7 @@ def _registry() -> CollectorRegistry:
 def serving(exposition: Exposition) -> Iterator[Scrape]:
     """Yield a function that scrapes an exposition through canaryd's web server, over one kept connection."""
     views = Views(exposition, why_unhealthy=lambda: None, why_unready=lambda: None, reports={}, facts=dict)
-    server = WebServer(views, addresses=["127.0.0.1:0"], config_file=None, insecure=False)
+    server = WebServer(views, listen=Listen(("127.0.0.1:0",)), config_file=None, insecure=False)
     server.start()
     connection = http.client.HTTPConnection("127.0.0.1", server.ports[0])
 
