@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 
 from canaryd.config import Config, SeriesConfig
-from canaryd.errors import ConfigError, MeasurementRefused, UsageError
+from canaryd.errors import ConfigError, Locked, MeasurementRefused, UsageError
 from canaryd.files import read_bytes
 from canaryd.hashing import digest
 from canaryd.panel import Panel, load, lock_path
@@ -21,8 +21,8 @@ from canaryd.runner.clock import Clock
 from canaryd.runner.pinned import require_frozen, require_registered
 from canaryd.store import harness, read
 from canaryd.store.engine import Store
-from canaryd.store.lease import Lease, LeasePolicy, acquire_lease, release_lease
-from canaryd.store.process import is_alive, this_process
+from canaryd.store.lease import Lease, LeasePolicy, acquire_lease, current_lease, hand_over, release_lease
+from canaryd.store.process import holder_of, is_alive, this_process
 
 LEASE_POLICY = LeasePolicy(ttl=timedelta(seconds=90), is_alive=is_alive)
 
@@ -106,16 +106,24 @@ def require_as_registered(config: SeriesConfig, panel: Panel, *, store: Store) -
 
 @contextmanager
 def held(store: Store, series: str, *, clock: Clock) -> Iterator[Lease]:
-    """Hold the lease of a series for a block of work.
+    """Hold the lease of a series for a block of work; one that the parent process handed over goes back to it.
 
     Raises:
         Locked: another living process holds it.
     """
-    lease = acquire_lease(store, series, holder=this_process(), now=clock.now(), policy=LEASE_POLICY)
+    me, parent = this_process(), os.getppid()
+    with store.read() as connection:
+        found = current_lease(connection, series)
+    was_handed_over = found is not None and found.holder == me and clock.now() < found.expires_at
+    lease = acquire_lease(store, series, holder=me, now=clock.now(), policy=LEASE_POLICY)
     try:
         yield lease
     finally:
-        release_lease(store, lease, now=clock.now())
+        if was_handed_over and os.getppid() == parent:
+            with suppress(Locked):
+                hand_over(store, lease, to=holder_of(parent), now=clock.now(), policy=LEASE_POLICY)
+        else:
+            release_lease(store, lease, now=clock.now())
 
 
 def provider_builder(config: Config, panel: Panel) -> Callable[[Arm], Provider]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from datetime import timedelta
 from typing import Any
@@ -10,9 +11,12 @@ import pytest
 
 from canaryd.errors import Locked, UsageError
 from canaryd.records import Alarm, EarlyWarningDay, RunEnd
+from canaryd.runner.clock import FrozenClock
+from canaryd.runner.project import held
 from canaryd.store import read
 from canaryd.store.engine import Store, open_store
-from canaryd.store.lease import LeasePolicy, acquire_lease, current_lease, release_lease, renew_lease
+from canaryd.store.lease import LeasePolicy, acquire_lease, current_lease, hand_over, release_lease, renew_lease
+from canaryd.store.process import holder_of, this_process
 from canaryd.store.rows import AlreadyClaimed
 from canaryd.store.write import append_alarm, append_early_warning, append_sample, claim_slot, end_run, register_series
 
@@ -40,6 +44,28 @@ def test_a_dead_holder_counts_as_lapsed_at_once(store: Store, study: Any) -> Non
     second = acquire_lease(store, "s", holder=study.holder(2), now=study.now, policy=policy)
     assert asked == [first.holder]
     assert second.term == 2
+
+
+def test_what_a_parent_handed_over_goes_back_to_it_and_nobody_can_step_between(store: Store, study: Any) -> None:
+    register_series(store, study.plan())
+    clock, parent = FrozenClock(study.now), holder_of(os.getppid())
+    lease = acquire_lease(store, "s", holder=parent, now=study.now, policy=study.policy)
+    hand_over(store, lease, to=this_process(), now=study.now, policy=study.policy)
+    with held(store, "s", clock=clock):
+        pass
+    with store.read() as connection:
+        given_back = current_lease(connection, "s")
+    assert given_back is not None
+    assert given_back.holder == parent
+    with pytest.raises(Locked), held(store, "s", clock=clock):
+        pass
+
+
+def test_what_was_taken_is_free_again(store: Store, study: Any) -> None:
+    register_series(store, study.plan())
+    with held(store, "s", clock=FrozenClock(study.now)):
+        pass
+    assert acquire_lease(store, "s", holder=study.holder(2), now=study.now, policy=study.policy).term == 2
 
 
 def test_renewing_moves_the_end(store: Store, study: Any) -> None:
