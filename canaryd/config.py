@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import parse_qs, urlsplit
 
 from canaryd import checks
 from canaryd.errors import ConfigError, UsageError
@@ -180,6 +181,9 @@ def parse(text: str, *, path: Path) -> Config:
 
 
 def _store_url(url: str, table: Table, *, folder: Path) -> str:
+    parts = urlsplit(url)
+    if parts.password or {"password", "sslpassword"} & parse_qs(parts.query).keys():
+        table.refuse("url", "holds a password; use peer authentication, a service or a passfile (PGPASSFILE)")
     if url.startswith("sqlite:///"):
         name = url.removeprefix("sqlite:///")
         if not name or "?" in name:
@@ -187,8 +191,6 @@ def _store_url(url: str, table: Table, *, folder: Path) -> str:
         return f"sqlite:///{folder / name}"
     if not url.startswith(("postgresql://", "postgresql+psycopg://")):
         table.refuse("url", f"is {url!r}, but must begin with sqlite:/// or postgresql://")
-    if re.match(r"\w+(\+\w+)?://[^/@]*:[^/@]+@", url):
-        table.refuse("url", "holds a password; use peer authentication, a service or a passfile (PGPASSFILE)")
     return url
 
 

@@ -38,6 +38,7 @@ figure svg { width: 100%; height: auto; display: block; }
 table { border-collapse: collapse; min-width: min(100%, 28rem); margin: .6rem 0; font-size: .92rem; }
 table { font-variant-numeric: tabular-nums; }
 caption, figcaption { text-align: left; font-size: .92rem; padding: .3rem 0; }
+caption span { position: sticky; left: 0; display: inline-block; max-width: calc(100vw - 3rem); }
 th, td { text-align: left; padding: .2rem .9rem .2rem 0; border-top: 1px solid var(--faint); vertical-align: top; }
 .short { white-space: nowrap; }
 summary { cursor: pointer; padding: .3rem 0; }
@@ -125,7 +126,8 @@ def _table(table: Table) -> str:
     )
     caption = escape(table.caption)
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}"><table><caption>{caption}</caption>\n'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}">'
+        f"<table><caption><span>{caption}</span></caption>\n"
         f"<thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table></div>\n"
     )
 

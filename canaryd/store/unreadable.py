@@ -25,7 +25,7 @@ def first_unreadable(connection: Connection, series: str) -> str | None:
 def _is_readable(connection: Connection, column: Column[object], *, stored: object) -> bool:
     assert isinstance(column.type, UTCDateTime | Day | CanonicalJson)
     try:
-        column.type.process_result_value(stored, connection.dialect)  # type: ignore[arg-type]
+        column.type.process_result_value(stored, connection.dialect)  # type: ignore[arg-type] # whatever is stored
     except UnreadableValue:
         return False
     return True

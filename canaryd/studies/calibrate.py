@@ -12,6 +12,7 @@ from canaryd import graders
 from canaryd.errors import UsageError
 from canaryd.panel import freeze, lint, lock_path, parse, read, system_path
 from canaryd.records import JUDGE_GRADER, Arm, Item, JsonValue
+from canaryd.runner.registering import check_registration, confirmed_information
 from canaryd.stats.calibration import Design, ItemScores, Regression, Screened, design, regression, screened
 from canaryd.stats.estimate import figure
 from canaryd.store import studies
@@ -175,6 +176,7 @@ def write_panel(found: Calibration, out: Path, *, per_day: int) -> tuple[str, ..
 
     Raises:
         UsageError: a file is there already, or the confirmation is not whole; nothing was written.
+        ConfigError: no change could ever be declared on it with the registration as it is; nothing was written.
     """
     missing = sum(each.open for each in require_screened(found).confirm.values())
     if missing:
@@ -187,7 +189,11 @@ def write_panel(found: Calibration, out: Path, *, per_day: int) -> tuple[str, ..
         raise UsageError(f"{existing}: exists already; choose another path, nothing was written")
     pool, system = read(found.lab.panel.path)
     content = _chosen_lines(pool, {item.item_id for item in found.kept}, name=out.stem, per_day=per_day)
-    lock = freeze(parse(content, system, graders=graders, path=str(out)))
+    chosen = parse(content, system, graders=graders, path=str(out))
+    lab = found.lab
+    # A panel on which nothing could ever be declared is refused here, where the pool is at hand, not at registration.
+    check_registration(lab.series, chosen, information=confirmed_information(lab.store, lab.series))
+    lock = freeze(chosen)
     out.parent.mkdir(parents=True, exist_ok=True)
     for file, written in zip(files, (content, system, lock), strict=True):
         file.write_bytes(written)

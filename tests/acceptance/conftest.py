@@ -3,16 +3,15 @@
 import fcntl
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from daemons import free_port
 
 
 @dataclass(frozen=True)
@@ -53,14 +52,7 @@ def canaryd(tmp_path: Path) -> Canaryd:
 @pytest.fixture
 def port() -> int:
     """A free port of 127.0.0.1."""
-    return _free_port()
-
-
-def _free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        number: int = probe.getsockname()[1]
-        return number
+    return free_port()
 
 
 @pytest.fixture(scope="session")
@@ -72,6 +64,6 @@ def quick_play(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (shared / "quick_play.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "demo.html").exists():
-            play = [sys.executable, "-m", "canaryd", "demo", "--quick", "--dir", folder, "--port", str(_free_port())]
+            play = [sys.executable, "-m", "canaryd", "demo", "--quick", "--dir", folder, "--port", str(free_port())]
             subprocess.run(play, check=True, capture_output=True)
     return folder

@@ -9,8 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from html import escape
@@ -21,22 +20,11 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 from click.testing import CliRunner
+from daemons import PATIENCE_S, SlowModel, free_port, wait_for, write_sums
 
 from canaryd.cli import cli
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 60.0
-
-
-def wait_for(condition: Callable[[], Any], what: str) -> Any:
-    """Poll until a condition holds; nothing is asserted about how long it takes."""
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f"{what}: not within {PATIENCE_S:.0f} s")
 
 
 @dataclass
@@ -109,29 +97,19 @@ def arm(role: str, model: str) -> str:
     return f'[[series.arm]]\nname = "{role}"\nrole = "{role}"\nprovider = "simulated"\nmodel = "{model}"\n'
 
 
+def asking(model: SlowModel) -> str:
+    """Return the tracked arm that asks a model of ours."""
+    simulated = arm("tracked", "large")
+    wire = f'base_url = "{model.base_url}"\ncredential = "slow"\nconcurrency = 4\n'
+    return simulated.replace("simulated", "openai") + wire
+
+
 def series(name: str) -> str:
     return (
         f'[[series]]\nname = "{name}"\npanel = "panel/small.jsonl"\n'
         + arm("tracked", "large")
         + arm("control", "small")
     )
-
-
-def write_panel(folder: Path, count: int = 30) -> None:
-    header = {"name": "small", "version": "1", "licence": "CC0-1.0", "canary": "00000000-0000-4000-8000-000000000000"}
-    items = [
-        {
-            "id": f"sum-{n}",
-            "family": "sums",
-            "cluster": f"sum-{n // 2}",
-            "prompt": f"What is {n} + {7 * n}? Answer with the integer only.",
-            "target": str(8 * n),
-            "grader": {"type": "number"},
-        }
-        for n in range(1, count + 1)
-    ]
-    (folder / "small.jsonl").write_text("".join(json.dumps(line) + "\n" for line in (header, *items)))
-    (folder / "small.system.txt").write_text("Answer between <answer> and </answer>.\n")
 
 
 def here(*arguments: str | Path) -> None:
@@ -142,7 +120,7 @@ def here(*arguments: str | Path) -> None:
 
 def make_project(folder: Path, port: int, names: tuple[str, ...] = ("main",)) -> Project:
     here("init", folder)
-    write_panel(folder / "panel")
+    write_sums(folder / "panel", 30, in_cluster=2)
     project = Project(folder, port)
     head = '[demo]\nclock = "clock.txt"\n[store]\nurl = "sqlite:///canaryd.db"\n'
     project.config.write_text(head + "".join(series(name) for name in names))
@@ -187,7 +165,7 @@ def test_a_day_is_measured_at_its_time_once_and_a_restart_changes_nothing(canary
         sampled = wait_for(lambda: project.metric('canaryd_samples_total{arm="tracked",series="main"}'), "the snapshot")
         assert sampled == 30.0
         assert project.metric('canaryd_schedule_lateness_seconds{series="main"}') == 120.0
-        assert project.metric('canaryd_provider_requests_total{arm="tracked",series="main"}') >= 30.0  # type: ignore[operator]
+        assert project.metric('canaryd_provider_requests_total{arm="tracked",series="main"}') >= 30.0
         kept = project.metric('canaryd_run_last_success_timestamp_seconds{arm="tracked",series="main"}')
         headline = canaryd("--config", project.config, "check", "--json").json["sentence"]
         wait_for(lambda: escape(headline) in (project.page("/series/main") or ""), "the report with the day")
@@ -328,7 +306,7 @@ def test_an_edited_panel_blocks_the_run_and_the_daemon_stays(project: Project) -
 
 def test_a_missing_key_is_a_refused_run_with_its_reason(project: Project) -> None:
     config = project.config.read_text()
-    register_anew(project, config.replace(arm("tracked", "large"), SlowModel(at_once=0).arm))
+    register_anew(project, config.replace(arm("tracked", "large"), asking(SlowModel(at_once=0))))
     with project.daemon():
         project.set_clock(f"{DAY_1}T03:10:00+00:00")
         blocked = 'canaryd_run_blocked{arm="tracked",reason="credentials",series="main"}'
@@ -336,20 +314,23 @@ def test_a_missing_key_is_a_refused_run_with_its_reason(project: Project) -> Non
     assert project.outcomes(DAY_1) == [("control", "refused"), ("tracked", "refused")]
 
 
-def test_two_daemons_share_a_store_and_the_second_takes_over(project: Project, free_port: int) -> None:
+def test_two_daemons_share_a_store_and_the_second_takes_over(project: Project) -> None:
+    second_port = free_port()
     with project.daemon() as first:
         # A calendar that jumps over a night lapses the lease for whoever looks first; from here on it moves by less.
         project.set_clock(f"{DAY_1}T03:09:30+00:00")
         renewed = f"SELECT expires_at > '{DAY_1}T03:10' FROM lease"
         wait_for(lambda: project.rows(renewed) == [(1,)], "the lease of the new day")
-        second = project.start(port=free_port, log="second.log")
+        second = project.start(port=second_port, log="second.log")
         standby = project.folder / "second.log"
         wait_for(lambda: standby.exists() and f"held by process {first.pid}" in standby.read_text(), "the standby")
-        assert project.page("/-/ready", free_port) == "ready\n", "a standby is ready"
-        assert project.metric('canaryd_lease_held{series="main"}', free_port) == 0.0
+        assert project.page("/-/ready", second_port) == "ready\n", "a standby is ready"
+        assert project.metric('canaryd_lease_held{series="main"}', second_port) == 0.0
         project.set_clock(f"{DAY_1}T03:10:00+00:00")
         wait_for(lambda: project.outcomes(DAY_1) == BOTH_COMPLETED, "the day")
-        assert project.metric('canaryd_provider_requests_total{arm="tracked",series="main"}', free_port) == 0.0
+        wait_for(lambda: project.metric('canaryd_lease_held{series="main"}') == 1.0, "the holder")
+        assert project.metric('canaryd_lease_held{series="main"}', second_port) == 0.0
+        assert project.metric('canaryd_provider_requests_total{arm="tracked",series="main"}', second_port) == 0.0
     project.set_clock("2027-01-03T03:10:00+00:00")
     wait_for(lambda: project.outcomes("2027-01-03") == BOTH_COMPLETED, "the next day, by the second")
     second.send_signal(signal.SIGTERM)
@@ -392,73 +373,10 @@ def test_an_address_that_faces_others_is_refused(project: Project) -> None:
     assert "faces other machines without TLS" in project.log()
 
 
-@pytest.fixture
-def free_port() -> int:
-    import socket
-
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        number: int = probe.getsockname()[1]
-        return number
-
-
-class SlowModel:
-    """An OpenAI-compatible endpoint that answers the first questions at once and holds the others until it is told."""
-
-    def __init__(self, at_once: int) -> None:
-        self.arrived = self.answered = 0
-        self.release = threading.Event()
-        counting, model = threading.Lock(), self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                self.rfile.read(int(self.headers["Content-Length"]))
-                with counting:
-                    model.arrived += 1
-                    number = model.arrived
-                if number > at_once:
-                    model.release.wait(PATIENCE_S)
-                body = json.dumps(completion(number)).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-                with counting:
-                    model.answered += 1
-
-            def log_message(self, *_: Any) -> None:
-                """Stay quiet."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    @property
-    def arm(self) -> str:
-        """The tracked arm that asks this model."""
-        url = f"http://127.0.0.1:{self.server.server_address[1]}/v1"
-        simulated = arm("tracked", "large")
-        return simulated.replace("simulated", "openai") + f'base_url = "{url}"\ncredential = "slow"\nconcurrency = 4\n'
-
-
-def completion(number: int) -> dict[str, Any]:
-    message = {"role": "assistant", "content": "<answer>8</answer>"}
-    return {
-        "id": f"reply-{number}",
-        "object": "chat.completion",
-        "created": 0,
-        "model": "large",
-        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
-        "usage": {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12},
-    }
-
-
 def test_told_to_end_in_a_run_it_lets_calls_in_flight_land_and_keeps_the_slot_open(project: Project) -> None:
     model = SlowModel(at_once=8)
     (project.folder / "slow.key").write_text("a-key\n")
-    config = project.config.read_text().replace(arm("tracked", "large"), model.arm)
+    config = project.config.read_text().replace(arm("tracked", "large"), asking(model))
     register_anew(project, config + '[credentials]\nslow_file = "slow.key"\n')
     process = project.start()
     project.set_clock(f"{DAY_1}T03:10:00+00:00")

@@ -11,13 +11,11 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, date, datetime
 from datetime import time as time_of_day
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -27,6 +25,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 from asking import board
+from daemons import free_port, wait_for
 
 from canaryd import graders
 from canaryd.daily import measure_slot
@@ -36,26 +35,8 @@ from canaryd.demo.server import ModelHost, ModelServer
 from canaryd.panel import load
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 120.0
 #: Three windows are enough: the second and the third are worse than the baseline.
 PLAN = dataclasses.replace(QUICK, items=16, windows=3)
-
-
-def free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        number: int = probe.getsockname()[1]
-        return number
-
-
-def wait_for(condition: Callable[[], Any], what: str) -> Any:
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.2)
-    raise AssertionError(f"{what}: not within {PATIENCE_S:.0f} s")
 
 
 class Receiver:

@@ -35,7 +35,7 @@ def test_transitions_are_listed_as_text_and_as_json(canaryd: Any, folder: Path) 
     clock = clock_of(config)
     with open_store(config.store_url) as store, held(store, "demo", clock=clock) as lease:
         for state in ("ok", "regression"):
-            append_alarm(store, Alarm("demo", state, clock.now(), None), lease=lease)  # type: ignore[arg-type]
+            append_alarm(store, Alarm("demo", state, clock.now(), None), lease=lease)
     listed = canaryd("--config", config_file, "alarms").out.splitlines()
     assert [line.split()[-2:] for line in listed] == [["demo", "ok"], ["demo", "regression"]]
     document = canaryd("--config", config_file, "alarms", "--json", "--series", "demo").json

@@ -3,23 +3,18 @@ more once it goes on, and of a killed one the other takes over. Real processes, 
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from datetime import UTC, date, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from socket import socket
 from typing import Any
 
 import httpx2 as httpx
 import pytest
+from daemons import SlowModel, free_port, wait_for, write_sums
 from sqlalchemy import Engine, create_engine, text
 
 from canaryd import graders
@@ -30,82 +25,16 @@ from canaryd.runner.registering import register
 from canaryd.store.engine import open_store
 from canaryd.store.migrate import upgrade
 
-PATIENCE_S = 90.0
 ITEMS, AT_ONCE, HELD = 8, 5, 2
 NAMES = ("one", "two", "three", "four")
 DAY_1, DAY_2 = "2027-01-02", "2027-01-03"
-
-
-def wait_for(condition: Callable[[], Any], what: str) -> Any:
-    deadline_s = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline_s:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f"{what}: not within {PATIENCE_S:.0f} s")
-
-
-class Model:
-    """An OpenAI-compatible endpoint that keeps a few calls waiting after the first ones, until it is told."""
-
-    def __init__(self) -> None:
-        self.arrived = 0
-        self.release = threading.Event()
-        counting, model = threading.Lock(), self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                self.rfile.read(int(self.headers["Content-Length"]))
-                with counting:
-                    model.arrived += 1
-                    number = model.arrived
-                if AT_ONCE < number <= AT_ONCE + HELD:
-                    model.release.wait(PATIENCE_S)
-                body = json.dumps(completion(number)).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: Any) -> None:
-                """Stay quiet."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    @property
-    def arm(self) -> str:
-        url = f"http://127.0.0.1:{self.server.server_address[1]}/v1"
-        return (
-            f'provider = "openai"\nmodel = "large"\nbase_url = "{url}"\ncredential = "held"\n'
-            f"concurrency = {HELD}\ntimeout_s = 300\n"
-        )
-
-
-def completion(number: int) -> dict[str, Any]:
-    return {
-        "id": f"reply-{number}",
-        "object": "chat.completion",
-        "created": 0,
-        "model": "large",
-        "choices": [
-            {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "<answer>8</answer>"}}
-        ],
-        "usage": {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12},
-    }
 
 
 class Daemon:
     """One of the daemons."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        with closing(socket()) as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self._log = folder / f"{name}.log"
         command = [sys.executable, "-m", "canaryd", "--config", str(folder / "config.toml"), "daemon"]
         # No folder to keep reports in: drawing them is most of what a child does, and nothing here looks at them.
@@ -138,12 +67,14 @@ class Daemon:
 class Pair:
     """The project, its store, and the daemons on it."""
 
-    def __init__(self, folder: Path, url: str, model: Model) -> None:
+    def __init__(self, folder: Path, url: str, model: SlowModel) -> None:
         self.folder, self.daemons = folder, list[Daemon]()
         self.engine: Engine = create_engine(url)
         (folder / "held.key").write_text("a-key\n")
         (folder / "prereg.toml").write_text(resource("prereg.example.toml").read_text())
-        write_panel(folder / "p.jsonl")
+        write_sums(folder, ITEMS)
+        frozen = freeze(load(str(folder / "small.jsonl"), graders=graders))
+        (folder / "small.lock").write_bytes(frozen)
         self.set_clock("2027-01-01T12:00:00+00:00")
         head = f'[demo]\nclock = "clock.txt"\n[store]\nurl = "{url}"\n[credentials]\nheld_file = "held.key"\n'
         config = head + "".join(series(name, model if name == NAMES[0] else None) for name in NAMES)
@@ -152,7 +83,7 @@ class Pair:
         self.register(parse(config, path=folder / "config.toml"))
 
     def register(self, config: Config) -> None:
-        panel = load(str(self.folder / "p.jsonl"), graders=graders)
+        panel = load(str(self.folder / "small.jsonl"), graders=graders)
         with open_store(config.store_url) as store:
             for each in config.series:
                 at = datetime(2027, 1, 1, 12, tzinfo=UTC)
@@ -173,51 +104,38 @@ class Pair:
     def completed(self, day: str) -> list[tuple[str, str]]:
         """Return series and arm of every run that was completed on a day."""
         query = "SELECT series, arm FROM run_start JOIN run_end USING (run_id) WHERE outcome = 'completed'"
-        return sorted(self.rows(f"{query} AND slot_date = '{day}'"))  # type: ignore[arg-type]
+        return sorted(self.rows(f"{query} AND slot_date = '{day}'"))
 
     def cut_connections(self) -> None:
         """Kill every backend that serves a process of canaryd."""
         self.rows("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'canaryd'")
 
 
-def series(name: str, model: Model | None) -> str:
+def asking(model: SlowModel) -> str:
+    return (
+        f'provider = "openai"\nmodel = "large"\nbase_url = "{model.base_url}"\ncredential = "held"\n'
+        f"concurrency = {HELD}\ntimeout_s = 300\n"
+    )
+
+
+def series(name: str, model: SlowModel | None) -> str:
     simulated = 'provider = "simulated"\nmodel = "{}"\n'
     return (
-        f'[[series]]\nname = "{name}"\npanel = "p.jsonl"\n'
-        f'[[series.arm]]\nname = "tracked"\nrole = "tracked"\n{model.arm if model else simulated.format("large")}'
+        f'[[series]]\nname = "{name}"\npanel = "small.jsonl"\n'
+        f'[[series.arm]]\nname = "tracked"\nrole = "tracked"\n{asking(model) if model else simulated.format("large")}'
         f'[[series.arm]]\nname = "control"\nrole = "control"\n{simulated.format("small")}'
     )
 
 
-def write_panel(file: Path) -> None:
-    header = {"name": "p", "version": "1", "licence": "CC0-1.0", "canary": "00000000-0000-4000-8000-000000000000"}
-    items = [
-        {
-            "id": f"sum-{n}",
-            "family": "sums",
-            "cluster": f"sum-{n}",
-            "prompt": f"What is {n} + {7 * n}? Answer with the integer only.",
-            "target": str(8 * n),
-            "grader": {"type": "number"},
-        }
-        for n in range(1, ITEMS + 1)
-    ]
-    file.write_text("".join(json.dumps(line) + "\n" for line in (header, *items)))
-    file.with_suffix(".system.txt").write_text("Answer between <answer> and </answer>.\n")
-    file.with_suffix(".lock").write_bytes(freeze(load(str(file), graders=graders)))
-
-
 @pytest.fixture
-def model() -> Iterator[Model]:
-    made = Model()
+def model() -> Iterator[SlowModel]:
+    made = SlowModel(at_once=AT_ONCE, held=HELD)
     yield made
-    made.release.set()
-    made.server.shutdown()
-    made.server.server_close()
+    made.close()
 
 
 @pytest.fixture
-def pair(tmp_path: Path, new_postgres_database: Callable[..., str], model: Model) -> Iterator[Pair]:
+def pair(tmp_path: Path, new_postgres_database: Callable[..., str], model: SlowModel) -> Iterator[Pair]:
     made = Pair(tmp_path, new_postgres_database(), model)
     yield made
     for daemon in made.daemons:
@@ -226,7 +144,7 @@ def pair(tmp_path: Path, new_postgres_database: Callable[..., str], model: Model
     made.engine.dispose()
 
 
-def test_two_daemons_share_four_series_and_each_day_of_each_is_measured_once(pair: Pair, model: Model) -> None:
+def test_two_daemons_share_four_series_and_each_day_of_each_is_measured_once(pair: Pair, model: SlowModel) -> None:
     first, second = pair.start("first"), pair.start("second")
     wait_for(lambda: len(first.holds()) + len(second.holds()) == len(NAMES), "a holder of each series")
     wait_for(lambda: "is held by process" in first.log() + second.log(), "a standby")

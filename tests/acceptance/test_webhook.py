@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -19,6 +18,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 from click.testing import CliRunner
+from daemons import PATIENCE_S, wait_for
 
 from canaryd.cli import cli
 from canaryd.config import Config, parse
@@ -30,17 +30,6 @@ from canaryd.runner.clock import clock_of
 from canaryd.runner.project import held
 from canaryd.store.engine import open_store
 from canaryd.store.write import append_alarm
-
-PATIENCE_S = 60.0
-
-
-def wait_for(condition: Callable[[], Any], what: str) -> Any:
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        if found := condition():
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f"{what}: not within {PATIENCE_S:.0f} s")
 
 
 class Receiver:

@@ -60,7 +60,7 @@ def parse(command: str) -> None:
         context = node.make_context(name, arguments, parent=parent)
         if not isinstance(node, click.Group):
             return
-        name, node, arguments = node.resolve_command(context, [*context._protected_args, *context.args])  # type: ignore[assignment]
+        name, node, arguments = node.resolve_command(context, [*context._protected_args, *context.args])
         parent = context
 
 

@@ -115,11 +115,11 @@ def test_the_verdict_rows_hold_the_numbers_of_statsmodels(store: Store, window: 
     assert [one.verdict.window_index for one in stored] == [1, 2, 3]
     clauses: dict[str, object] = dict(stored[window - 1].verdict.clauses)
     for arm in SCORES:
-        found = clauses["window"] if arm == "tracked" else clauses["controls"][arm]["window"]  # type: ignore[index]
+        found = clauses["window"] if arm == "tracked" else clauses["controls"][arm]["window"]
         delta, se, log_ratio = by_statsmodels(arm, window)
-        assert found["estimate"]["delta"] == pytest.approx(delta, abs=1e-11)  # type: ignore[index]
-        assert found["estimate"]["se_cr1"] == pytest.approx(se, abs=1e-11)  # type: ignore[index]
-        tokens = clauses["arms"][arm]["tokens"]["log_ratio"]["delta"]  # type: ignore[index]
+        assert found["estimate"]["delta"] == pytest.approx(delta, abs=1e-11)
+        assert found["estimate"]["se_cr1"] == pytest.approx(se, abs=1e-11)
+        tokens = clauses["arms"][arm]["tokens"]["log_ratio"]["delta"]
         assert tokens == pytest.approx(log_ratio, abs=1e-11)
 
 

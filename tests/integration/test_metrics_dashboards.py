@@ -139,7 +139,7 @@ def test_every_variable_of_prometheus_has_a_value_to_choose(server: Prometheus) 
     for name in ("overview", "operation"):
         for variable in board("prometheus", name)["templating"]["list"]:
             if variable["type"] == "query":
-                metric, label = re.fullmatch(r"label_values\((\w+), (\w+)\)", variable["definition"]).groups()  # type: ignore[union-attr]
+                metric, label = re.fullmatch(r"label_values\((\w+), (\w+)\)", variable["definition"]).groups()
                 assert all(line.labels[label] for line in server.query(metric)), variable["name"]
 
 

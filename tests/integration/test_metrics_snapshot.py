@@ -77,7 +77,7 @@ def measure(store: Store, study: Any, lease: Lease, *, arm: str, results: dict[s
         for item, result in results.items()
     ]
     append_samples(store, rows, run_id=run.run_id, lease=lease)
-    end = RunEnd(run.start.started_at + timedelta(seconds=90), outcome, "why")  # type: ignore[arg-type]
+    end = RunEnd(run.start.started_at + timedelta(seconds=90), outcome, "why")
     end_run(store, end, run_id=run.run_id, lease=lease)
     return int(run.run_id)
 
@@ -261,7 +261,7 @@ def everything(store: Store, study: Any) -> CollectorRegistry:
     keep_reading(store, reading, run_id=runs[0], lease=lease)
     add_events(
         store,
-        [Event("s", "old", DAY_1, kind, {}, study.now) for kind in ("model_roll", "input_tokens")],  # type: ignore[arg-type]
+        [Event("s", "old", DAY_1, kind, {}, study.now) for kind in ("model_roll", "input_tokens")],
         lease=lease,
     )
     append_alarm(store, Alarm("s", "regression", study.now, append_verdict(store, verdict(), lease=lease)), lease=lease)

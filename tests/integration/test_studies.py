@@ -267,6 +267,13 @@ def test_the_panel_that_is_written_holds_what_was_kept_and_is_frozen(bench: Benc
     confirm_kept(lab, arm)
     found = calibration_of(lab, arm)
     assert confirmed_information(lab.store, lab.series).keys() == {item.item_id for item in found.kept}
+    with pytest.raises(ConfigError, match="no change could ever be declared on this panel of 4 items"):
+        write_panel(found, out, per_day=2)
+    assert not out.exists(), "what could not be registered is not frozen"
+    loose = tmp_path / "loose.toml"
+    loose.write_text(lab.series.prereg.read_text().replace("min_df = 4 ", "min_df = 2 "))
+    lab = dataclasses.replace(lab, series=dataclasses.replace(lab.series, prereg=loose))
+    found = calibration_of(lab, arm)
     write_panel(found, out, per_day=2)
     written = load(str(out), graders=graders)
     assert [item.item_id for item in written.items] == [item.item_id for item in found.kept]

@@ -111,7 +111,7 @@ def measure(folder: Path, day: int, said: int) -> None:
         return await ask(self, question)
 
     write.append_samples = append_samples
-    SimulatedProvider.ask = ask_slowly  # type: ignore[method-assign]
+    SimulatedProvider.ask = ask_slowly
     slot = DAY_1 + timedelta(days=day - 1)
     config = config_on(folder, datetime(slot.year, slot.month, slot.day, 3, 10, tzinfo=UTC))
     measure_slot(config, config.series[0], slot_date=slot)

@@ -99,7 +99,7 @@ class TwoYears:
         if outcome == "cut off":
             return 70
         for run in runs:
-            end_run(self.store, RunEnd(self.now, outcome), run_id=run.run_id, lease=lease)  # type: ignore[arg-type]
+            end_run(self.store, RunEnd(self.now, outcome), run_id=run.run_id, lease=lease)
         return 0
 
     def decide(self, day: date) -> None:

@@ -76,6 +76,8 @@ BAD = [
      "config.toml:4: schedule.time_utc is '02:30 Europe/Berlin', but must be \"HH:MM\" in UTC: slots are UTC dates,"),
     ("sqlite:///data/c.db", "mysql://x", "config.toml:2: store.url is 'mysql://x', but must begin with sqlite:///"),
     ("sqlite:///data/c.db", "postgresql://me:pw@h/d", "config.toml:2: store.url holds a password; use peer"),
+    ("sqlite:///data/c.db", "postgresql:///d?password=pw", "config.toml:2: store.url holds a password; use peer"),
+    ("sqlite:///data/c.db", "mysql://me:pw@h/d", "config.toml:2: store.url holds a password; use peer"),
     ("model = \"m2\"", "model = \"sk-abc\"", "config.toml:18: a literal key stands in this file; put it in a file"),
     ("panel = \"p.jsonl\"", "panel = \"p.jsonl\"\nbudget = { calls_per_week = 3 }",
      "config.toml:8: series[0].budget.calls_per_week is unknown; allowed here: calls_per_day, calls_per_month,"),

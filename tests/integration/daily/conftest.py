@@ -91,7 +91,7 @@ class World:
             return self.answers.get(ask.arm, lambda ask, n: Reply(right(ask), "stop"))(ask, times)
 
         scripted = ScriptedProvider(answer)
-        scripted.tool_versions = lambda: self.tools  # type: ignore[method-assign]
+        scripted.tool_versions = lambda: self.tools
         return scripted
 
     def slot(self, slot_date: date) -> Slot:
@@ -156,7 +156,7 @@ def make_world(store: Store) -> Callable[..., World]:
         registration = (ROOT / "prereg.example.toml").read_text()
         for key, value in zip(("baseline_days", "window_days"), grid, strict=True):
             registration = re.sub(rf"^{key} = \d+", f"{key} = {value}", registration, count=1, flags=re.MULTILINE)
-        arms = tuple(Arm(role, role, "scripted", f"model-{role}", **arm) for role in roles)  # type: ignore[arg-type]
+        arms = tuple(Arm(role, role, "scripted", f"model-{role}", **arm) for role in roles)
         config = SeriesConfig(name, Path("p.jsonl"), Path("prereg.toml"), 1, arms)
         plan = Plan(
             series=name,

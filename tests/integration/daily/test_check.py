@@ -30,7 +30,7 @@ def test_a_day_without_one_right_answer_is_said_to_be_set_aside(make_world: Any)
     assert world.measure(1).set_aside == {"tracked": "zero_pass_all"}
     said = "tracked: 2027-01-01 is set aside as zero_pass_all: not one answer was right"
     assert [said in line for line in status.as_text(shown(world)).splitlines()].count(True) == 1
-    runs = shown(world).to_json()["series"][0]["last_runs"]  # type: ignore[index,call-overload]
+    runs = shown(world).to_json()["series"][0]["last_runs"]
     assert {run["arm"]: run["set_aside"] for run in runs} == {"tracked": "zero_pass_all", "control": None}
 
 

@@ -93,7 +93,7 @@ class Room:
         lease = acquire_lease(self.store, "s", holder=this_process(), now=self.clock.now(), policy=POLICY)
         day = (self.clock.now().date() - self.study.day_1).days + 1
         for run in self.study.claim(self.store, lease, *(self.study.start(day, arm=arm) for arm in ("old", "ctl"))):
-            end_run(self.store, RunEnd(self.clock.now(), outcome), run_id=run.run_id, lease=lease)  # type: ignore[arg-type]
+            end_run(self.store, RunEnd(self.clock.now(), outcome), run_id=run.run_id, lease=lease)
 
 
 @pytest.fixture

@@ -113,7 +113,7 @@ def test_a_store_that_went_away_is_said_and_comes_back(bench: Bench) -> None:
     service.open()
     service.tick()
     database, aside = bench.folder / "canaryd.db", bench.folder / "aside.db"
-    service._store.close()  # type: ignore[union-attr]
+    service._store.close()
     service._store = None
     database.rename(aside)
     service.tick()

@@ -42,7 +42,7 @@ def day(
 ) -> tuple[Kept, Execution]:
     kept = kept or Kept()
     lanes = {
-        name: Lane(Arm(name, "tracked", "scripted", "m", **arm), ScriptedProvider(answer), run_id)  # type: ignore[arg-type]
+        name: Lane(Arm(name, "tracked", "scripted", "m", **arm), ScriptedProvider(answer), run_id)
         for run_id, (name, answer) in enumerate(answers.items(), start=1)
     }
     execution = Execution(
@@ -192,7 +192,7 @@ def test_once_told_to_end_no_wait_goes_on(told: Drain, arm: dict[str, float]) ->
             return datetime(2027, 3, 1, 3, 10, tzinfo=UTC)
 
     answer = RIGHT if arm else ProviderError("overloaded", "busy")
-    lane = Lane(Arm("t", "tracked", "scripted", "m", **arm), ScriptedProvider(lambda *_: answer), 1)  # type: ignore[arg-type]
+    lane = Lane(Arm("t", "tracked", "scripted", "m", **arm), ScriptedProvider(lambda *_: answer), 1)
     kept = Kept()
     asks = plan_asks(number_items(5), arms=["t"], series="s", slot_date=DAY, seed=1, system="")
     asyncio.run(execute(asks, Execution({"t": lane}, graded, kept, Retry(first_wait_s=60), Waits())))

@@ -76,7 +76,7 @@ def test_what_the_daemon_knows(serving: Any) -> None:
         },
     )
     assert live.to_json()["pid"] == 930
-    assert live.series_json("haiku") == FACTS["series"]["haiku"]  # type: ignore[index]
+    assert live.series_json("haiku") == FACTS["series"]["haiku"]
     assert live.series_json("nosuch") is None
 
 
