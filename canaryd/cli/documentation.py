@@ -19,7 +19,7 @@ the README.
 
 def page() -> str:
     """Return the page: every command with its help, groups before their commands."""
-    context = click.Context(cli, info_name="canaryd", terminal_width=110, max_content_width=110)
+    context = click.Context(cli, info_name="canaryd", terminal_width=110, **cli.context_settings)
     sections = [f"\n## `{path}`\n\n```text\n{text}\n```\n" for path, text in _commands(cli, context)]
     return HEAD + "".join(sections)
 

@@ -22,7 +22,7 @@ def floats(command: click.Command, context: click.Context) -> Iterator[tuple[str
             yield from floats(inner, click.Context(inner, info_name=name, parent=context))
 
 
-FLOATS = dict(floats(cli, click.Context(cli, info_name="canaryd")))
+FLOATS = dict(floats(cli, click.Context(cli, info_name="canaryd", **cli.context_settings)))
 
 
 @pytest.mark.parametrize("name", sorted(FLOATS))
