@@ -202,9 +202,11 @@ class Desk:
         return "running {}/{}".format(*self.progress)
 
     def stuck(self, series: SeriesConfig, retry_wait_s: float) -> bool:
-        """Return whether the child has been silent for longer than any call may take."""
+        """Return whether the child lives and has been silent for longer than any call may take."""
+        if self.worker is None or self.worker.ended() is not None:
+            return False  # one that ended is looked after once the store can be used
         longest = max(arm.timeout_s for arm in series.asked)
-        return self.worker is not None and self.worker.silent_s > longest + retry_wait_s + SILENCE_MARGIN_S
+        return self.worker.silent_s > longest + retry_wait_s + SILENCE_MARGIN_S
 
     def give_up(self, store: Store | None, *, now: datetime) -> None:
         """Let go of the series, so that another daemon may take it over at once."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 
@@ -33,6 +33,7 @@ from canaryd.schedule import policy_of
 from canaryd.store import acknowledgements, read
 from canaryd.store.check import quick_problem
 from canaryd.store.engine import Store, open_store, parse_url, revision, shown
+from canaryd.store.place import Place
 from canaryd.store.schema import REVISIONS
 from canaryd.windows import utc_date
 
@@ -44,6 +45,13 @@ STALE_TICK_S = 120.0
 DRAIN_S = 60.0
 
 
+class Trouble(NamedTuple):
+    """Why nothing can be measured at all: the blocked reason of the contract, and a sentence."""
+
+    blocked: str
+    text: str
+
+
 class Service:
     """The resident daemon, without the threads and sockets around it. `tick` and `reload` never run at once."""
 
@@ -51,13 +59,14 @@ class Service:
         self.metrics = metrics
         self._taken: Snapshot | None = None
         self._acknowledged: int | None = None
-        self._blocked: str | None = None
+        self._trouble: Trouble | None = None
         self._loaded = loaded
         self._notifier = notifier
         self._log = structlog.get_logger("canaryd.daemon")
         self._desks = {series.name: Desk(series, self._start_worker) for series in loaded.config.series}
         self._copies = Copies(self._start_worker)
         self._store: Store | None = None
+        self._place: Place | None = None
         self._clocks = ClockWatch()
         self._lock = threading.Lock()
         self._ticked_s: float | None = None
@@ -71,23 +80,23 @@ class Service:
             StoreUnavailable: the store is missing or damaged, or its schema is not current.
         """
         self._store = open_store(self._loaded.config.store_url)
+        self._place = self._store.place
         with self._store.read() as connection:
             damage = quick_problem(connection)
         if damage is not None:
             raise StoreUnavailable(f"store {self._store.name} is damaged ({damage}); restore a backup")
         self._refresh(self._store)
-        self.metrics.store_up.set(1)
-        self.metrics.schema_current.set(1)
+        self._out_of_trouble()
 
     def tick(self) -> None:
         """Do what is due."""
         with self._lock:
             self._look_at_clocks()
+            before = self._trouble
             try:
                 self._tick_store()
-                self.metrics.store_up.set(1)
-                self.metrics.schema_current.set(1)
-                self._blocked = None
+                if self._trouble is before:  # and no child has met another meanwhile
+                    self._out_of_trouble()
                 self._copy_store()
             except StoreUnavailable as error:
                 self._store_failed(error)
@@ -135,18 +144,23 @@ class Service:
 
     def status(self) -> str:
         """Return the line for `systemctl status`."""
+        if self._trouble is not None:
+            return self._trouble.text
         if len(self._desks) == 1:
             return next(iter(self._desks.values())).state
         return "; ".join(f"{name}: {desk.state}" for name, desk in self._desks.items())
 
     def facts(self) -> dict[str, JsonValue]:
         """Return what only this process knows, for `canaryd status`."""
+        trouble, in_the_way = self._trouble, dict[str, JsonValue]()
+        if trouble is not None:
+            in_the_way = {"state": f"blocked: {trouble.blocked} ({trouble.text})", "blocked": trouble.blocked}
         return {
             "version": __version__,
             "pid": os.getpid(),
             "running_since": self._began_at.isoformat(),
             "store": shown(parse_url(self._loaded.config.store_url)),
-            "series": {name: desk.facts() for name, desk in self._desks.items()},
+            "series": {name: {**desk.facts(), **in_the_way} for name, desk in self._desks.items()},
         }
 
     @property
@@ -154,7 +168,8 @@ class Service:
         """The latest snapshot of the store, with what this process is in the way of."""
         if self._taken is None:
             return None
-        own = {name: self._blocked or desk.blocked for name, desk in self._desks.items()}
+        trouble = self._trouble
+        own = {name: trouble.blocked if trouble else desk.blocked for name, desk in self._desks.items()}
         return with_blocked(self._taken, {name: reason for name, reason in own.items() if reason is not None})
 
     def why_unhealthy(self) -> str | None:
@@ -167,16 +182,14 @@ class Service:
         """Return why the daemon cannot serve, None when it can."""
         if self._taken is None:
             return "there is no snapshot of the store yet"
-        return None if self._store is not None else "the store cannot be used"
+        return self._trouble.text if self._trouble is not None else None
 
     @property
     def _clock(self) -> Clock:
         return clock_of(self._loaded.config)
 
     def _tick_store(self) -> None:
-        if self._store is None:
-            self._store = open_store(self._loaded.config.store_url)
-        store, clock = self._store, self._clock
+        store, clock = self._usable_store(), self._clock
         with store.read() as connection:
             untrusted = why_untrusted(clock.now(), read.newest_sample_at(connection))
             given = acknowledgements.newest(connection)
@@ -186,6 +199,17 @@ class Service:
         is_silenced_anew, self._acknowledged = given != self._acknowledged, given
         if age_s >= REFRESH_S or age_s < 0 or is_silenced_anew or any(desk.changed for desk in self._desks.values()):
             self._refresh(store)
+
+    def _usable_store(self) -> Store:
+        """Return the store that this daemon began with, once it is there, has room, and takes writes again."""
+        if self._place is not None:
+            self._place.require()
+            self._place.require_room()
+        if self._store is None:
+            self._store = open_store(self._loaded.config.store_url)
+        if self._trouble is not None:
+            self._store.require_writes()
+        return self._store
 
     def _copy_store(self) -> None:
         """See that the store is copied once a day, where the configuration says so."""
@@ -213,17 +237,31 @@ class Service:
         return revision(parse_url(self._loaded.config.store_url)) in {None, REVISIONS[-1]}
 
     def _store_failed(self, error: StoreUnavailable) -> None:
-        self._log.error("store cannot be used", reason=str(error))
         try:
+            if self._place is not None:
+                self._place.require()  # to look into another file would mix it with the log of this one
             current = self._is_current()
         except StoreUnavailable:
             current = True  # nor of one that cannot be reached
-        self.metrics.store_up.set(0)
         self.metrics.schema_current.set(current)
-        self._blocked = "store_unavailable" if current else "schema_outdated"
+        self._in_trouble(Trouble("store_unavailable" if current else "schema_outdated", str(error)))
         if self._store is not None:
             self._store.close()
             self._store = None
+
+    def _in_trouble(self, trouble: Trouble) -> None:
+        """Say that the store cannot be used; a tick that finds it usable again takes that back."""
+        if self._trouble is None:
+            self._log.error("store cannot be used", reason=trouble.text)
+        self._trouble = trouble
+        self.metrics.store_up.set(0)
+
+    def _out_of_trouble(self) -> None:
+        if self._trouble is not None:
+            self._log.info("store can be used again")
+        self._trouble = None
+        self.metrics.store_up.set(1)
+        self.metrics.schema_current.set(1)
 
     def _look_at_clocks(self) -> None:
         for disturbance in self._clocks.look():
@@ -261,8 +299,12 @@ class Service:
             self.metrics.log_messages.labels(event["level"]).inc()
 
     def count_write(self, event: Mapping[str, Any]) -> None:
-        """Count a transaction of this process or of a child."""
-        (self.metrics.store_write_failures if event["failed"] else self.metrics.store_writes).inc()
+        """Count a transaction of this process or of a child; one that failed is trouble until another is committed."""
+        if event["failed"] is None:
+            self.metrics.store_writes.inc()
+            return
+        self.metrics.store_write_failures.inc()
+        self._in_trouble(Trouble("store_unavailable", f"the store takes no writes: {event['failed']}"))
 
 
 def tick_s(config: Config, watchdog_s: float | None) -> float:

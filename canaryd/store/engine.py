@@ -20,6 +20,7 @@ from sqlalchemy.exc import (
 )
 
 from canaryd.errors import CanarydError, ConfigError, StoreUnavailable
+from canaryd.store.place import place_of
 from canaryd.store.schema import REVISIONS
 from canaryd.store.trouble import is_read_only, said_of
 
@@ -27,6 +28,7 @@ from canaryd.store.trouble import is_read_only, said_of
 APPLICATION_ID = 0x636E7279
 _OLDEST_SQLITE = (3, 37)
 _INSUFFICIENT_PRIVILEGE = "42501"
+_WRITER = "canaryd_writer"
 _POSTGRES_SETTINGS = {
     "TimeZone": "UTC",
     "statement_timeout": "30s",
@@ -42,13 +44,15 @@ class RowRefused(CanarydError):
 class Store:
     """An open store. `read` and `write` give transactions; `close` lets go of every connection.
 
-    Both raise StoreUnavailable when the database cannot be used (missing, locked, full, read-only, gone), and
-    RowRefused when a row breaks a rule of the schema. `name` is the URL as `shown` gives it.
+    Both raise StoreUnavailable when the database cannot be used (missing, locked, full, read-only, gone, its file moved
+    or replaced), and RowRefused when a row breaks a rule of the schema. `name` is the URL as `shown` gives it, `place`
+    the file of a SQLite store.
     """
 
     def __init__(self, url: URL) -> None:
         self.name = shown(url)
         self._file = file_of(url)
+        self.place = place_of(self._file)
         self._writer = _writer_engine(url)
         self._reader = _reader_engine(url)
 
@@ -64,6 +68,15 @@ class Store:
         with self._explained(), self._writer.begin() as connection:
             yield connection
 
+    def require_writes(self) -> None:
+        """Commit a transaction that changes nothing; raise StoreUnavailable where the database takes none."""
+        with self.write() as connection:
+            is_sqlite = connection.dialect.name == "sqlite"
+            # Either makes the database write and sync its log, which it does not do for an empty transaction.
+            connection.exec_driver_sql(
+                f"PRAGMA application_id={APPLICATION_ID}" if is_sqlite else "SELECT txid_current()"
+            )
+
     def close(self) -> None:
         """Close every connection."""
         self._writer.dispose()
@@ -77,6 +90,8 @@ class Store:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
+        if self.place is not None:
+            self.place.require()
         try:
             yield
         except IntegrityError as error:
@@ -85,7 +100,7 @@ class Store:
         except DataError:
             raise RowRefused(f"store {self.name} refused a row: a value is out of the range of its column") from None
         except DBAPIError as error:
-            if _is_our_mistake(error):
+            if not is_unavailable(error):
                 raise
             raise StoreUnavailable(f"store {self.name} cannot be used: {said_of(error, near=self._file)}") from error
         except StatementError as error:
@@ -240,10 +255,13 @@ def postgres_engine(url: URL, *, read_only: bool) -> Engine:
 
 def _writer_engine(url: URL) -> Engine:
     if url.get_backend_name() == "postgresql":
-        return postgres_engine(url, read_only=False)
-    # What is deleted is overwritten: a text that has expired is not in the file any more.
-    pragmas = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON")
-    return sqlite_engine(url, begin="BEGIN IMMEDIATE", pragmas=pragmas, pool_size=1)
+        engine = postgres_engine(url, read_only=False)
+    else:
+        # What is deleted is overwritten: a text that has expired is not in the file any more.
+        pragmas = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON")
+        engine = sqlite_engine(url, begin="BEGIN IMMEDIATE", pragmas=pragmas, pool_size=1)
+    engine.update_execution_options(**{_WRITER: True})
+    return engine
 
 
 def _reader_engine(url: URL) -> Engine:
@@ -280,10 +298,15 @@ def _require_store_file(connection: Connection, name: str) -> None:
         raise StoreUnavailable(f"{name} is a SQLite file of another program; name a file of canaryd in store.url")
 
 
-def _is_our_mistake(error: DBAPIError) -> bool:
-    """Return whether a statement was wrong, and not what it was said to."""
+def is_unavailable(error: DBAPIError) -> bool:
+    """Return whether the database failed, and neither refused a row nor met a statement that was wrong."""
     is_forbidden = getattr(error.orig, "sqlstate", None) == _INSUFFICIENT_PRIVILEGE
-    return isinstance(error, ProgrammingError | NotSupportedError) and not is_forbidden
+    return is_forbidden or not isinstance(error, IntegrityError | DataError | ProgrammingError | NotSupportedError)
+
+
+def is_writer(engine: Engine) -> bool:
+    """Return whether an engine is the one that a store writes through."""
+    return bool(engine.get_execution_options().get(_WRITER))
 
 
 def _broken_rule(error: IntegrityError) -> str:

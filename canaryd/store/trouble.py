@@ -37,8 +37,8 @@ _CURES = (
 _OTHERWISE = "look at the database and its log, and repeat"
 
 
-#: With less free space than this, SQLite cannot begin: its shared memory and the head of its log take as much.
-_FULL_BYTES = 128 * 1024
+#: With less free space than this no run can be stored, and with an eighth of it SQLite cannot even begin.
+_FULL_BYTES = 1024 * 1024
 
 
 def said_of(error: DBAPIError, *, near: Path | None = None) -> str:
@@ -61,11 +61,16 @@ def is_read_only(folder: Path) -> bool:
     return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
 
 
+def full_disk(folder: Path) -> str | None:
+    """Return that the disk of a folder is full, None where it has room."""
+    disk = os.statvfs(folder)
+    return f"the disk is full at {folder}" if disk.f_bavail * disk.f_frsize < _FULL_BYTES else None
+
+
 def _disk_state(folder: Path, *, said: str) -> str | None:
     """Return that the disk is full or read-only; SQLite says only that it could not do what it does with its files."""
     if not folder.is_dir() or not any(words in said for words in ("disk i/o error", "unable to open", "readonly")):
         return None
     if is_read_only(folder):
         return f"{folder} is on a read-only file system"
-    disk = os.statvfs(folder)
-    return f"the disk is full at {folder}" if disk.f_bavail * disk.f_frsize < _FULL_BYTES else None
+    return full_disk(folder)

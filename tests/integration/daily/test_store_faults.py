@@ -14,6 +14,7 @@ from sqlalchemy import text
 from canaryd.errors import StoreUnavailable
 from canaryd.records import Ask, Reply
 from canaryd.store import samples
+from canaryd.store.backup import back_up
 from canaryd.store.engine import Store, open_store
 from canaryd.store.ledger import first_difference
 from canaryd.store.rows import Span
@@ -46,10 +47,33 @@ def locked(store: Store, path: Path) -> Iterator[None]:
     other.close()
 
 
+@contextmanager
+def moved(_store: Store, path: Path) -> Iterator[None]:
+    aside = path.with_name("aside.db")
+    path.rename(aside)
+    yield
+    assert not path.exists(), "nothing is made in its place"
+    aside.rename(path)
+
+
+@contextmanager
+def replaced(_store: Store, path: Path) -> Iterator[None]:
+    aside, copy = path.with_name("aside.db"), path.with_name("copy.db")
+    back_up(path, copy)
+    path.rename(aside)
+    copy.replace(path)
+    before = path.read_bytes()
+    yield
+    assert path.read_bytes() == before, "the other file stays as it is"
+    aside.replace(path)
+
+
 FAULTS: dict[str, tuple[Callable[[Store, Path], Any], str]] = {
     "full disk": (full_disk, "database or disk is full; free space on its disk and repeat"),
     "read-only": (read_only, "attempt to write a readonly database; check the owner and the permissions"),
     "locked": (locked, "database is locked; another process has been writing"),
+    "moved": (moved, "was moved or deleted while it was open"),
+    "replaced": (replaced, "was replaced by another file while it was open"),
 }
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
+import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,6 +27,7 @@ from canaryd.daemon.worker import Order
 from canaryd.metrics.collector import ProcessMetrics
 from canaryd.resources import resource
 from canaryd.store.acknowledgements import Acknowledgement, add_acknowledgement
+from canaryd.store.backup import back_up
 from canaryd.store.engine import open_store
 from canaryd.store.migrate import upgrade
 from canaryd.store.write import register_series
@@ -108,17 +112,15 @@ def test_ready_is_only_what_has_a_snapshot_and_a_store(bench: Bench) -> None:
     assert bench.said()[0].startswith("STOPPING=1")
 
 
-def test_a_store_that_went_away_is_said_and_comes_back(bench: Bench) -> None:
+def test_a_store_that_is_moved_under_it_is_said_and_comes_back(bench: Bench) -> None:
     service = bench.service
     service.open()
     service.tick()
     database, aside = bench.folder / "canaryd.db", bench.folder / "aside.db"
-    service._store.close()
-    service._store = None
     database.rename(aside)
     service.tick()
     assert bench.value("canaryd_store_up") == 0
-    assert service.why_unready() == "the store cannot be used"
+    assert f"store {database} was moved or deleted while it was open" in str(service.why_unready())
     assert service.snapshot is not None
     blocked = service.snapshot.values["run_blocked"]
     assert blocked["s", "old", "store_unavailable"] == 1
@@ -127,6 +129,63 @@ def test_a_store_that_went_away_is_said_and_comes_back(bench: Bench) -> None:
     service.tick()
     assert (bench.value("canaryd_store_up"), service.why_unready()) == (1, None)
     assert service.snapshot.values["run_blocked"]["s", "old", "store_unavailable"] == 0
+    service.stop()
+
+
+def test_another_file_in_its_place_is_never_touched(bench: Bench) -> None:
+    service, database = bench.service, bench.folder / "canaryd.db"
+    service.open()
+    service.tick()
+    copy = bench.folder / "copy.db"
+    back_up(database, copy)
+    copy.replace(database)
+    before = database.read_bytes()
+    for _ in range(3):
+        service.tick()
+        assert "was replaced by another file while it was open" in str(service.why_unready())
+        assert bench.value("canaryd_store_up") == 0
+    assert database.read_bytes() == before
+    service.stop()
+
+
+def test_a_disk_without_room_is_trouble_before_a_write_fails(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = bench.service
+    service.open()
+    service.tick()
+    monkeypatch.setattr(
+        "canaryd.store.trouble.os.statvfs", lambda _: SimpleNamespace(f_flag=0, f_bavail=9, f_frsize=4096)
+    )
+    service.tick()
+    full = str(service.why_unready())
+    assert f"the disk is full at {bench.folder}; free space on it" in full
+    assert bench.value("canaryd_store_up") == 0
+    assert service.facts()["series"]["s"]["state"] == f"blocked: store_unavailable ({full})"
+    assert bench.said()[-2:] == [f"STATUS={full}", "WATCHDOG=1"], "what waits for a person is not stuck"
+    monkeypatch.undo()
+    service.tick()
+    assert (service.why_unready(), bench.value("canaryd_store_up")) == (None, 1)
+    service.stop()
+
+
+def test_a_failed_write_of_a_child_is_trouble_until_one_is_committed(bench: Bench) -> None:
+    service = bench.service
+    service.open()
+    service.tick()
+    with closing(sqlite3.connect(bench.folder / "canaryd.db", isolation_level=None)) as other:
+        service._on_event("s", {"event": "write", "failed": "database or disk is full; free space"})
+        assert service.why_unready() == "the store takes no writes: database or disk is full; free space"
+        assert bench.value("canaryd_store_up") == 0
+        assert service.snapshot is not None
+        assert service.snapshot.values["run_blocked"]["s", "old", "store_unavailable"] == 1
+        with service._store.write() as connection:
+            connection.exec_driver_sql("PRAGMA busy_timeout=1")
+        other.execute("BEGIN IMMEDIATE")
+        service.tick()
+        assert "database is locked" in str(service.why_unready())
+        assert service.facts()["series"]["s"]["blocked"] == "store_unavailable"
+    service.tick()
+    assert (service.why_unready(), bench.value("canaryd_store_up")) == (None, 1)
+    assert service.facts()["series"]["s"]["state"] == "idle, next run 2030-01-01 03:10Z"
     service.stop()
 
 
@@ -170,8 +229,8 @@ def test_events_of_a_child_become_counters(bench: Bench) -> None:
         {"event": "program", "failure": "timeout", "seconds": 8.0},
         {"event": "message", "failed": True},
         {"event": "message", "failed": False},
-        {"event": "write", "failed": False},
-        {"event": "write", "failed": True},
+        {"event": "write", "failed": None},
+        {"event": "write", "failed": "disk I/O error"},
         {"event": "log", "level": "warning"},
     ):
         bench.service._on_event("s", event)
