@@ -6,8 +6,10 @@ import asyncio
 import random
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, timedelta
+
+from sqlalchemy import Connection
 
 from canaryd.analysis import analyse
 from canaryd.config import Config, SeriesConfig
@@ -21,7 +23,7 @@ from canaryd.runner.grading import Grading
 from canaryd.runner.happened import record_happened
 from canaryd.runner.harness import surroundings
 from canaryd.runner.judge import JudgeBench
-from canaryd.runner.preflight import Preflight, preflight
+from canaryd.runner.preflight import Preflight, open_lanes, preflight
 from canaryd.runner.project import LEASE_POLICY, held
 from canaryd.runner.record import Recorder
 from canaryd.runner.reports import ask_again, reports_of
@@ -51,12 +53,14 @@ class Day:
 class DayResult:
     """What a day came to: its runs (none when nothing was owed) and the verdicts that became due.
 
-    `set_aside` says by arm why nothing of the slot enters an analysis, where that is so.
+    `set_aside` says by arm why nothing of the slot enters an analysis, where that is so; `succeeded` whether the
+    tracked arm and every control completed it, in whichever attempt, with something that does.
     """
 
     runs: tuple[Run, ...]
     verdicts: tuple[Verdict, ...]
-    set_aside: Mapping[str, str] = field(default_factory=dict)
+    set_aside: Mapping[str, str]
+    succeeded: bool
 
 
 def measure_slot(config: Config, series_config: SeriesConfig, *, slot_date: date, canary: bool = True) -> DayResult:
@@ -66,7 +70,7 @@ def measure_slot(config: Config, series_config: SeriesConfig, *, slot_date: date
 
     Raises:
         MeasurementRefused: panel or registration are not those that were registered.
-        ConfigError, CredentialsError: an arm cannot be asked as configured.
+        ConfigError, CredentialsError: the project, or its judge, cannot be used as configured.
         UsageError: the series is not registered, or begins later.
         Locked: another living process holds the series.
     """
@@ -118,7 +122,7 @@ def measure(day: Day) -> DayResult:
     Raises:
         Locked: another process took the series over.
         StoreUnavailable: the store failed; what it had acknowledged stays.
-        ConfigError, CredentialsError: an arm cannot be asked as configured; nothing was asked.
+        ConfigError, CredentialsError: the judge cannot be asked as configured; nothing was asked.
         Drained: the process was told to end; what landed is stored, and the slot goes on where it stopped.
     """
     slot, books = day.slot, day.books
@@ -135,7 +139,15 @@ def measure(day: Day) -> DayResult:
     ended = (*settled, *runs)
     with slot.store.read() as connection:
         marked = invalid_runs(connection, [run.run_id for run in ended])
-    return DayResult(ended, verdicts, {run.start.arm: marked[run.run_id] for run in ended if run.run_id in marked})
+        succeeded = _succeeded(connection, slot)
+    set_aside = {run.start.arm: marked[run.run_id] for run in ended if run.run_id in marked}
+    return DayResult(ended, verdicts, set_aside, succeeded)
+
+
+def _succeeded(connection: Connection, slot: Slot) -> bool:
+    watched = [arm.name for arm in slot.config.arms if arm.role != "replica"]
+    latest = [read.latest_run(connection, slot.series.name, arm=arm, outcome="completed") for arm in watched]
+    return all(run is not None and run.start.slot_date == slot.slot_date for run in latest)
 
 
 def settle(day: Day, *, owing: set[str]) -> tuple[Run, ...]:
@@ -157,36 +169,38 @@ def settle(day: Day, *, owing: set[str]) -> tuple[Run, ...]:
 
 async def measure_owed(day: Day, asks: Sequence[Ask]) -> tuple[Run, ...]:
     """Check every arm that owes something, close those that fail, and ask the others; return how their runs ended."""
-    lanes = day.slot.lanes({ask.arm for ask in asks})
     heartbeat = asyncio.create_task(_keep_lease(day.books))
     try:
-        checked = await preflight(day.slot, lanes, asks=asks, canary=day.canary)
-        refused = close_unfit(day, checked, lanes=lanes)
-        fit = {name: lane for name, lane in lanes.items() if checked.problem_of(name) is None}
-        opened = claim(day, checked, lanes=fit)
-        if opened:
-            await ask_all(day, [ask for ask in asks if ask.arm in fit], lanes=fit)
-        return (*refused, *(end_run(day, run, lane=fit[run.start.arm]) for run in opened))
+        async with open_lanes(day.slot, {ask.arm for ask in asks}) as (lanes, unasked):
+            checked = await preflight(day.slot, lanes, asks=asks, canary=day.canary)
+            checked.findings += unasked
+            refused = close_unfit(day, checked, lanes=lanes)
+            fit = {name: lane for name, lane in lanes.items() if checked.problem_of(name) is None}
+            opened = claim(day, checked, lanes=fit)
+            if opened:
+                await ask_all(day, [ask for ask in asks if ask.arm in fit], lanes=fit)
+            return (*refused, *(end_run(day, run, lane=fit[run.start.arm]) for run in opened))
     finally:
         heartbeat.cancel()
-        for lane in lanes.values():
-            await lane.provider.aclose()
 
 
 def close_unfit(day: Day, checked: Preflight, *, lanes: Mapping[str, Lane]) -> tuple[Run, ...]:
     """Close the arms that did not pass, each with its reason and what its check used up; nothing of them is banked."""
     books, closed = day.books, list[Run]()
-    for arm, lane in lanes.items():
-        problem, fingerprint = checked.problem_of(arm), checked.fingerprints[arm]
+    for fingerprint in checked.fingerprints.values():
         harness.keep_fingerprint(books.store, fingerprint.digest, components=fingerprint.components)
+    for arm in (arm.name for arm in day.slot.config.arms):
+        problem, now = checked.problem_of(arm), checked.fingerprints.get(arm)
         if problem is not None:
             end = RunEnd(books.clock.now(), problem.outcome, problem.reason)
+            spent = _spending(lanes[arm]) if arm in lanes and lanes[arm].usage.calls else None
             refused = Refused(
-                arm, day.slot.slot_date, end=end, fingerprint=fingerprint.digest, spent=lane.usage.calls > 0
+                arm, day.slot.slot_date, end=end, fingerprint=now.digest if now else None, spent=spent is not None
             )
             runs = refuse_arm(books, refused)
-            for run in runs if lane.usage.calls else ():
-                harness.keep_usage(books.store, _spending(lane), run_id=run.run_id, lease=books.lease)
+            if spent is not None:
+                for run in runs:
+                    harness.keep_usage(books.store, spent, run_id=run.run_id, lease=books.lease)
             for run in runs if problem.check == "canary" else ():
                 note = Invalid(CANARY_FAILED, problem.problem or "", books.clock.now(), run_id=run.run_id)
                 write.append_validity(books.store, note)

@@ -15,7 +15,6 @@ from canaryd.wording import counted
 
 if TYPE_CHECKING:
     from canaryd.config import Config, SeriesConfig
-    from canaryd.runner.execute import Lane
     from canaryd.runner.preflight import Finding
     from canaryd.runner.slot import Slot
     from canaryd.store.engine import Store
@@ -126,18 +125,8 @@ def _open(config: Config, series: SeriesConfig, *, store: Store, now: datetime) 
 
 async def _examine(slot: Slot) -> list[Finding]:
     """Return what every check finds of every arm, those that cannot be asked as configured included."""
-    from canaryd.runner.preflight import Finding, preflight
+    from canaryd.runner.preflight import open_lanes, preflight
 
-    unasked: list[Finding] = []
-    lanes: dict[str, Lane] = {}
-    for arm in slot.config.arms:
-        try:
-            lanes |= slot.lanes([arm.name])
-        except CanarydError as error:
-            unasked.append(Finding("arm", arm.name, str(error)))
-    try:
+    async with open_lanes(slot, {arm.name for arm in slot.config.arms}) as (lanes, unasked):
         checked = await preflight(slot, lanes, asks=slot.owed(), thorough=True)
-    finally:
-        for lane in lanes.values():
-            await lane.provider.aclose()
     return [*unasked, *checked.findings]

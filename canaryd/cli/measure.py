@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date
 from types import FrameType
 
@@ -11,8 +11,8 @@ import click
 
 from canaryd.cli.context import load_config
 from canaryd.config import Config, SeriesConfig
-from canaryd.errors import MeasurementRefused, UsageError
-from canaryd.records import RunEnd
+from canaryd.errors import CanarydError, ConfigError, CredentialsError, MeasurementRefused, UsageError
+from canaryd.records import Run, RunEnd
 from canaryd.runner.calls import Drain, drain
 from canaryd.runner.clock import clock_of
 from canaryd.runner.validity import SET_ASIDE
@@ -32,8 +32,10 @@ from canaryd.wording import counted
 def run(config_file: str | None, slot: str, series_name: str | None, no_canary: bool, dry_run: bool) -> None:
     """Measure one slot: ask every item of every arm, grade, store, and decide what is due.
 
-    A slot that was cut off goes on where it stopped; one that is complete is left alone. Exits 69 when an arm could not
-    be measured. SIGTERM begins no further question, stores the answers in flight and exits 130; a second one exits now.
+    A slot that was cut off goes on where it stopped; one that is complete is left alone. An arm that cannot be asked is
+    closed with the reason, and the others are measured: 69 when an arm could not be measured, 77 when none was asked
+    for want of a key, 78 when none was for its configuration. SIGTERM begins no further question, stores the answers in
+    flight and exits 130; a second one exits now.
     """
     from canaryd.daily import measure_slot
 
@@ -57,12 +59,18 @@ def run(config_file: str | None, slot: str, series_name: str | None, no_canary: 
     for verdict in result.verdicts:
         said = " ".join(word for word in (verdict.kind, verdict.direction, verdict.attribution) if word)
         click.echo(f"{chosen.name} window {verdict.window_index}: {said} {', '.join(verdict.reasons)}".rstrip())
-    failed = {each.start.arm: each.end for each in result.runs if each.end and each.end.outcome != "completed"}
-    if failed:
-        raise MeasurementRefused(
-            f"the slot {slot_date} of {chosen.name} is not complete ({', '.join(failed)}); {remedy(failed.values())}",
-            reason="incomplete",
-        )
+    if failed := [each.start.arm for each in result.runs if each.end and each.end.outcome != "completed"]:
+        raise _incomplete(f"the slot {slot_date} of {chosen.name} is not complete ({', '.join(failed)})", result.runs)
+
+
+def _incomplete(what: str, runs: Sequence[Run]) -> CanarydError:
+    """Return the error of a slot that is not complete: where no arm was asked for one reason, that reason's own."""
+    ends = [run.end for run in runs if run.end is not None]
+    reasons = {end.reason.partition(":")[0] if end.outcome == "refused" else "" for end in ends}
+    said = f"{what}; {remedy(end for end in ends if end.outcome != 'completed')}"
+    if reasons == {"credentials"}:
+        return CredentialsError(said)
+    return ConfigError(said) if reasons == {"configuration"} else MeasurementRefused(said, reason="incomplete")
 
 
 def _say_what_is_owed(config: Config, series: SeriesConfig, *, slot_date: date) -> None:

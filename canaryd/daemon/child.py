@@ -86,13 +86,12 @@ def obey(order: Order, *, config: Config, series: SeriesConfig) -> int:
         else:
             day = measure_slot(config, series, slot_date=order.date)
             verdicts = day.verdicts
-            ends = [(run.start.arm, run.end) for run in day.runs if run.end is not None]
-            for arm, end in ends:
-                log.info("run ended", arm=arm, outcome=end.outcome, reason=end.reason)
+            for arm, end in ((run.start.arm, run.end) for run in day.runs if run.end is not None):
+                say = log.info if end.outcome == "completed" else log.warning
+                say("run ended", arm=arm, outcome=end.outcome, reason=end.reason)
             for arm, reason in day.set_aside.items():
                 log.warning("set aside", arm=arm, reason=reason)
-            is_whole = all(end.outcome == "completed" for _, end in ends)
-            heartbeat.send(series.heartbeat_url, "success" if is_whole else "fail")
+            heartbeat.send(series.heartbeat_url, "success" if day.succeeded else "fail")
     except Drained as told:
         log.info("told to end", slot=order.slot_date, reason=str(told))
         return told.exit_code

@@ -21,6 +21,7 @@ BLOCKED_REASONS = (
     "registration_mismatch",
     "budget",
     "credentials",
+    "configuration",
     "sandbox_unavailable",
     "store_unavailable",
     "schema_outdated",
@@ -166,7 +167,7 @@ cost_usd_total | series arm | Money that the calls of the arm cost since the ser
 _PROCESS_GAUGES = """
 loaded_config_info | digest | The loaded configuration file; always 1.
 scheduler_last_tick_timestamp_seconds | | When the scheduler ticked last.
-store_up | | Whether the store could be read at the last try.
+store_up | | Whether the store could be read and written at the last try.
 store_schema_current | | Whether the store's schema is the one of this canaryd.
 snapshot_timestamp_seconds | | When the exported snapshot was taken.
 snapshot_duration_seconds | | How long taking the snapshot took.

@@ -79,17 +79,13 @@ class BedrockProvider:
         if region is None:
             raise ConfigError(f"arm {arm.name!r}: Bedrock is regional, and no region is named; set options.region")
         session = boto3.Session(region_name=region, **{name: key.reveal() for name, key in keys.items()})
-        self._client = session.client(
-            "bedrock-runtime",
-            endpoint_url=arm.base_url,
-            config=botocore.config.Config(
-                connect_timeout=arm.timeout_s,
-                read_timeout=arm.timeout_s,
-                retries={"total_max_attempts": 1},
-                max_pool_connections=arm.concurrency,
-                ignore_configured_endpoint_urls=True,
-            ),
-        )
+        try:
+            self._client = session.client("bedrock-runtime", endpoint_url=arm.base_url, config=_limits(arm))
+        except aws.InvalidRegionError:
+            raise ConfigError(
+                f"arm {arm.name!r}: options.region is {region!r}, which is no name of a region; "
+                "write one such as us-east-1"
+            ) from None
 
     async def ask(self, ask: Ask) -> Reply:
         """Return the reply to one question.
@@ -212,6 +208,16 @@ async def in_thread(call: Callable[[], Any]) -> Any:
 
     threading.Thread(target=run, daemon=True).start()
     return await future
+
+
+def _limits(arm: Arm) -> botocore.config.Config:
+    return botocore.config.Config(
+        connect_timeout=arm.timeout_s,
+        read_timeout=arm.timeout_s,
+        retries={"total_max_attempts": 1},
+        max_pool_connections=arm.concurrency,
+        ignore_configured_endpoint_urls=True,
+    )
 
 
 def _keys(secret: Secret | None) -> dict[str, Secret]:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from canaryd.config import Retry
 from canaryd.errors import CanarydError
@@ -18,6 +18,7 @@ from canaryd.runner.clock import Clock
 from canaryd.runner.plan import key_of
 from canaryd.runner.validity import failure_of
 
+_Brought = TypeVar("_Brought")
 GradeReply = Callable[[Ask, str], Awaitable[Grade | Failure]]
 
 
@@ -142,16 +143,26 @@ async def _measured(ask: Ask, execution: Execution, *, is_first: bool) -> Sample
     if lane.stopped:
         return None
     asked_at = clock.now()
-    try:
-        result, reply, calls = await _ask_and_grade(ask, execution)
-    except CanarydError:
-        raise
-    except Exception as error:  # the per-sample boundary: a fault of the harness is a failure, not a wrong answer
-        result, reply, calls = Failure("internal", type(error).__name__), None, 1
+    brought = await bounded(_ask_and_grade(ask, execution))
+    result, reply, calls = (brought, None, 1) if isinstance(brought, Failure) else brought
     lane.results.append(result)
     if is_first and isinstance(result, Failure) and result.kind in CONFIG_FAILURES:
         lane.config_error = result
     return Sample(key_of(ask), result, reply, asked_at=asked_at, ended_at=clock.now(), calls=calls)
+
+
+async def bounded(work: Awaitable[_Brought]) -> _Brought | Failure:
+    """Return what the work on one question of one arm brought, or the failure `internal`.
+
+    Raises:
+        CanarydError: an expected failure, which is not the question's.
+    """
+    try:
+        return await work
+    except CanarydError:
+        raise
+    except Exception as error:  # the boundary of a question: a fault of the harness is a failure, not a wrong answer
+        return Failure("internal", type(error).__name__)
 
 
 async def _ask_and_grade(ask: Ask, execution: Execution) -> tuple[Grade | Failure, Reply | None, int]:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
 
 from canaryd import graders, sandbox
-from canaryd.errors import CanarydError, MeasurementRefused
+from canaryd.errors import CanarydError, ConfigError, CredentialsError, MeasurementRefused
 from canaryd.fingerprint import Fingerprint
 from canaryd.records import CONFIG_FAILURES, Ask, Failure, RunOutcome
 from canaryd.runner.clock import Clock
 from canaryd.runner.drift import harnesses
-from canaryd.runner.execute import Lane, answered
+from canaryd.runner.execute import Lane, answered, bounded
 from canaryd.runner.grading import needs_sandbox
 from canaryd.runner.harness import arm_fingerprint, judge_components
 from canaryd.runner.judge import JudgePlan, open_judge
@@ -26,9 +27,10 @@ from canaryd.runner.validity import CANARY_FAILED, failure_of
 from canaryd.store import read
 from canaryd.store.engine import Store
 
-Check = Literal["arm", "fingerprint", "clock", "budget", "sandbox", "canary", "judge"]
+Check = Literal["key", "arm", "fingerprint", "clock", "budget", "sandbox", "canary", "judge"]
 REASONS: Mapping[Check, str] = {
-    "arm": "credentials",
+    "key": "credentials",
+    "arm": "configuration",
     "fingerprint": "harness_drift",
     "clock": "clock_untrusted",
     "budget": "budget",
@@ -38,7 +40,8 @@ REASONS: Mapping[Check, str] = {
 }
 #: What to do about a check that failed.
 CURES: Mapping[Check, str] = {
-    "arm": "mend the arm's table in the configuration; until then no arm of this series is measured",
+    "key": "put the key where it is looked for; until then this arm is not measured, and the others are",
+    "arm": "mend the arm's table in the configuration; until then this arm is not measured, and the others are",
     "fingerprint": "restore what differs, or begin a new baseline with `canaryd deviation accept --reason TEXT`",
     "clock": "set the machine's clock (a time service keeps it right), then run again",
     "budget": "raise the limit or add the price in the configuration, or wait for the next day or month",
@@ -108,6 +111,29 @@ class Preflight:
     def problem_of(self, arm: str) -> Finding | None:
         """Return the first check that an arm did not pass, or None."""
         return next((each for each in self.findings if each.arm == arm and each.problem is not None), None)
+
+
+@asynccontextmanager
+async def open_lanes(slot: Slot, arms: Collection[str]) -> AsyncIterator[tuple[dict[str, Lane], list[Finding]]]:
+    """Give a lane for each of the named arms that can be asked as configured, and what stands against each other one.
+
+    The providers are closed at the end of the block.
+    """
+    lanes: dict[str, Lane] = {}
+    unasked: list[Finding] = []
+    try:
+        for arm in slot.config.arms:
+            if arm.name in arms:
+                try:
+                    lanes[arm.name] = Lane(arm, slot.build_provider(arm))
+                except CredentialsError as error:
+                    unasked.append(Finding("key", arm.name, str(error)))
+                except ConfigError as error:
+                    unasked.append(Finding("arm", arm.name, str(error)))
+        yield lanes, unasked
+    finally:
+        for lane in lanes.values():
+            await lane.provider.aclose()
 
 
 async def preflight(
@@ -215,7 +241,8 @@ def clock_problem(clock: Clock, store: Store) -> str | None:
 async def _canary(slot: Slot, lane: Lane, *, found: Preflight) -> None:
     """Send the trivial task; a reply must arrive, hold something and get through the grader, and need not be right."""
     name, note = lane.arm.name, ""
-    answer, _ = await answered(canary_ask(slot, name), lane, retry=slot.retry, clock=slot.clock)
+    brought = await bounded(answered(canary_ask(slot, name), lane, retry=slot.retry, clock=slot.clock))
+    answer = brought if isinstance(brought, Failure) else brought[0]
     if not isinstance(answer, Failure):
         failure = failure_of(answer, lane.arm)
         if failure is not None and (failure.is_harness or not answer.text.strip()):

@@ -12,6 +12,7 @@ REMEDIES: Mapping[str, str] = {
     "registration_mismatch": "canaryd config check",
     "budget": _DOCTOR,
     "credentials": _DOCTOR,
+    "configuration": _DOCTOR,
     "sandbox_unavailable": _DOCTOR,
     "store_unavailable": "canaryd db check",
     "schema_outdated": "canaryd db upgrade",

@@ -178,7 +178,7 @@ def _runs(series: SeriesStatus) -> Iterator[str]:
         if run.set_aside in SET_ASIDE:
             yield f"{run.arm}: {run.slot_date} is set aside as {run.set_aside}: {SET_ASIDE[run.set_aside]}"
         if run.blocked:
-            yield f"BLOCKED {run.blocked}   run: {remedy(run.blocked, series=series.name)}"
+            yield f"{run.arm}: BLOCKED {run.blocked}   run: {remedy(run.blocked, series=series.name)}"
 
 
 def _budget(lines: Sequence[BudgetLine]) -> Iterator[str]:

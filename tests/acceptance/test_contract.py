@@ -131,7 +131,10 @@ def test_doctor_checks_every_arm_although_one_lacks_its_key_and_the_panel_differ
     examined = say(canaryd, "doctor")
     lines = [line.split(maxsplit=3) for line in examined.out.splitlines() if line.startswith(("ok", "FAIL"))]
     said = {(check, arm): mark for mark, check, arm, *_ in lines}
-    assert said[("arm", "tracked")] == "FAIL", examined.out
+    assert said[("key", "tracked")] == "FAIL", examined.out
+    assert "-> put the key where it is looked for; until then this arm is not measured, and the others are" in (
+        examined.out
+    )
     assert {arm for check, arm in said if check == "clock"} == {"tracked", "control"}
     assert {arm for check, arm in said if check == "sandbox"} == {"tracked", "control"}
     assert "FAIL  panel " in examined.out
@@ -157,7 +160,7 @@ def test_what_status_names_shows_what_is_not_as_registered(canaryd: Any, project
     as_registered = registration.read_text()
     registration.write_text(f"{as_registered}# one more line\n")
     assert say(canaryd, "run").code == 69
-    assert "BLOCKED registration_mismatch   run: canaryd config check\n" in say(canaryd, "status").out
+    assert "tracked: BLOCKED registration_mismatch   run: canaryd config check\n" in say(canaryd, "status").out
     checked = say(canaryd, "config", "check")
     assert (checked.code, "prereg.toml: was edited after the series was registered" in checked.err) == (69, True)
     registration.write_text(as_registered)
@@ -166,7 +169,7 @@ def test_what_status_names_shows_what_is_not_as_registered(canaryd: Any, project
     panel.write_text(panel.read_text().replace("contract", "contrast", 1))
     Path(lock_path(str(panel))).write_bytes(freeze(load(str(panel), graders=graders)))
     assert say(canaryd, "run").code == 69
-    assert "BLOCKED panel_mismatch   run: canaryd doctor --series main\n" in say(canaryd, "status").out
+    assert "control: BLOCKED panel_mismatch   run: canaryd doctor --series main\n" in say(canaryd, "status").out
     examined = say(canaryd, "doctor", "--series", "main")
     assert (examined.code, "the series was registered with" in examined.out) == (69, True), examined.out
     assert "the series was registered with" in say(canaryd, "config", "check").err
@@ -212,15 +215,32 @@ def test_money_without_a_price_is_refused_at_start(canaryd: Any, project: Path) 
     assert "there is no price of 'large' on 'simulated' (arm 'tracked'); add a [[price]]" in refused.err
 
 
-def test_an_arm_that_cannot_be_asked_leaves_its_reason(canaryd: Any, project: Path) -> None:
+def test_an_arm_that_cannot_be_asked_leaves_its_reason_and_the_other_runs(canaryd: Any, project: Path) -> None:
     edit(project, 'model = "small"', 'model = "small"\noptions = { seed = "x" }')
     refused = say(canaryd, "run")
-    assert (refused.code, "options.seed" in refused.err) == (78, True)
-    status = say(canaryd, "status", "--json").json["series"][0]
-    assert [run["reason"].split(":")[0] for run in status["last_runs"]] == ["configuration", "configuration"]
+    assert refused.code == 69
+    assert "tracked: completed" in refused.out
+    assert "control: refused configuration: arm 'control': options.seed" in refused.out
+    assert "control: BLOCKED configuration   run: canaryd doctor --series main\n" in say(canaryd, "status").out
+    said = say(canaryd, "doctor").out
+    assert "FAIL  arm          control  arm 'control': options.seed" in said
+    assert "-> mend the arm's table in the configuration; until then this arm is not measured" in said
 
 
-def test_a_key_that_is_nowhere_and_a_series_that_is_held_have_their_own_codes(canaryd: Any, project: Path) -> None:
+def test_the_exit_code_of_a_series_without_any_key_says_so(canaryd: Any, project: Path) -> None:
+    edit(project, 'model = "small"', 'model = "small"\ncredential = "mine"')
+    one = say(canaryd, "run")
+    assert (one.code, "tracked: completed" in one.out) == (69, True), one.err
+    assert "control: refused credentials: there is no key 'mine'" in one.out
+    none = say(canaryd, "run")
+    assert (none.code, "not complete (control)" in none.err) == (77, True), none.err
+    exported = say(canaryd, "metrics").out
+    assert 'canaryd_run_blocked{arm="control",reason="credentials",series="main"} 1.0' in exported
+    assert 'canaryd_run_blocked{arm="tracked",reason="credentials",series="main"} 0.0' in exported
+    assert "control: BLOCKED credentials   run: canaryd doctor --series main\n" in say(canaryd, "status").out
+
+
+def test_a_series_that_is_held_has_its_own_code_and_another_provider_is_refused(canaryd: Any, project: Path) -> None:
     with open_store(f"sqlite:///{project / 'canaryd.db'}") as store, held(store, "main", clock=SystemClock()):
         refused = say(canaryd, "run")
         assert (refused.code, f"is held by process {os.getpid()}" in refused.err) == (75, True), refused.err
@@ -232,7 +252,7 @@ def test_a_key_that_is_nowhere_and_a_series_that_is_held_have_their_own_codes(ca
     assert refused.code == 69, "before the first run only the registered provider may be asked"
     edit(project, 'provider = "openai"\nmodel = "small"', 'provider = "simulated"\nmodel = "small"')
     refused = say(canaryd, "run")
-    assert (refused.code, "there is no key 'mine'" in refused.err) == (77, True), refused.err
+    assert (refused.code, "control: refused credentials: there is no key 'mine'" in refused.out) == (69, True)
 
 
 def test_deviations_are_kept_with_their_reason(canaryd: Any, project: Path) -> None:

@@ -304,14 +304,15 @@ def test_an_edited_panel_blocks_the_run_and_the_daemon_stays(project: Project) -
         assert project.rows("SELECT count(*) FROM sample") == [(0,)]
 
 
-def test_a_missing_key_is_a_refused_run_with_its_reason(project: Project) -> None:
+def test_a_missing_key_of_one_arm_closes_that_arm_with_its_reason_and_the_other_is_measured(project: Project) -> None:
     config = project.config.read_text()
     register_anew(project, config.replace(arm("tracked", "large"), asking(SlowModel(at_once=0))))
     with project.daemon():
         project.set_clock(f"{DAY_1}T03:10:00+00:00")
         blocked = 'canaryd_run_blocked{arm="tracked",reason="credentials",series="main"}'
         wait_for(lambda: project.metric(blocked) == 1.0, "the blocked reason")
-    assert project.outcomes(DAY_1) == [("control", "refused"), ("tracked", "refused")]
+        assert project.metric(blocked.replace("tracked", "control")) == 0.0
+    assert project.outcomes(DAY_1) == [("control", "completed"), ("tracked", "refused")]
 
 
 def test_two_daemons_share_a_store_and_the_second_takes_over(project: Project) -> None:

@@ -33,6 +33,11 @@ def test_the_wire_request_is_what_arrives(wire_of, loopback, ask, outcome, model
     assert "eu-west-1" in received.headers["authorization"]
 
 
+def test_a_region_that_is_no_name_is_refused_as_configured(wire_of):
+    with pytest.raises(ConfigError, match=r"options\.region is 'x y', which is no name of a region"):
+        wire_of("bedrock").provider("good", options={"region": "x y"})
+
+
 def test_what_is_not_set_is_not_sent(wire_of, loopback, ask, outcome):
     outcome(wire_of("bedrock").provider("good"), replace(ask, system=""))
     assert loopback.received[0].body == {"messages": [{"role": "user", "content": [{"text": ask.prompt}]}]}

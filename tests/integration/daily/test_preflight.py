@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, date, datetime
-from typing import Any
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, NoReturn
 
 import pytest
 from sqlalchemy import func, select
 
 from canaryd import status
 from canaryd.config import Budget, Price
-from canaryd.errors import ConfigError
+from canaryd.errors import ConfigError, CredentialsError
+from canaryd.metrics.snapshot import take_snapshot
 from canaryd.providers.base import ProviderError
 from canaryd.records import Ask, Grade, Reply, Sample, SampleKey
 from canaryd.runner import preflight
 from canaryd.runner.calls import Drain, Drained, drain
+from canaryd.schedule import SlotPolicy
 from canaryd.status.build import series_status
 from canaryd.status.load import series_records
 from canaryd.store import harness, read, schema, studies
@@ -23,10 +25,16 @@ from canaryd.store.epochs import deviations
 from canaryd.store.events import events
 from canaryd.testing import FakeClock
 
+POLICY = SlotPolicy(190, timedelta(hours=12), 4)
+
 
 def good(ask: Ask, times: int = 0) -> Reply:
     said = "ok" if ask.item_id == "pre-flight" else str(2 * int(ask.item_id[1:]))
     return Reply(f"<answer>{said}</answer>", "stop", input_tokens=100, output_tokens=10)
+
+
+def throw(error: Exception) -> NoReturn:
+    raise error
 
 
 def sample_count(world: Any) -> int:
@@ -204,12 +212,73 @@ def test_a_price_that_is_not_in_force_yet_refuses(make_world: Any) -> None:
     assert world.asked == []
 
 
-def test_an_arm_that_cannot_be_built_leaves_a_reason_and_asks_nothing(make_world: Any) -> None:
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (CredentialsError("there is no key 'mine'"), "credentials"),
+        (ConfigError("arm 'tracked': the program 'claude' is not on PATH"), "configuration"),
+    ],
+)
+@pytest.mark.parametrize("broken", ["tracked", "control"])
+def test_an_arm_that_cannot_be_opened_is_closed_with_its_reason_and_the_other_is_measured(
+    make_world: Any, error: Exception, reason: str, broken: str
+) -> None:
     world = make_world()
-    world.provider = lambda arm: (_ for _ in ()).throw(ConfigError("arm 'tracked': provider 'x' is not installed"))
-    with pytest.raises(ConfigError):
-        world.measure(1)
+    whole = world.provider
+    world.provider = lambda arm: throw(error) if arm.name == broken else whole(arm)
+    (other,) = {"tracked", "control"} - {broken}
+    result = world.measure(1, canary=True)
+    assert {run.start.arm: run.end.outcome for run in result.runs} == {broken: "refused", other: "completed"}
+    assert {ask.arm for ask in world.asked} == {other}
+    assert sample_count(world) == 6
+    assert not result.succeeded, "a day succeeded only if the tracked arm and every control did"
+    with world.store.read() as connection:
+        values = take_snapshot(
+            world.store, ["s"], policy=SlotPolicy(190, timedelta(hours=12), 4), now=world.clock.now()
+        )
+        records = series_records(connection, read.series(connection, "s"), due_minute=190)
+    blocked = [labels for labels, value in values.values["run_blocked"].items() if value]
+    assert blocked == [("s", broken, reason)]
+    shown = series_status(records, world.clock.now())
+    assert [(run.arm, run.blocked) for run in shown.last_runs if run.blocked] == [(broken, reason)]
+    assert shown.last_success is None
+
+    world.measure(1, hour=4, canary=True)
+    assert len(world.outcomes(1)) == 2, "the same refusal is one row"
+    world.provider = whole
+    mended = world.measure(1, hour=5, canary=True)
+    assert [(run.start.arm, run.end.outcome) for run in mended.runs] == [(broken, "completed")]
+    assert mended.succeeded
+
+
+def test_where_no_arm_can_be_opened_each_keeps_its_own_reason(make_world: Any) -> None:
+    world = make_world()
+    world.provider = lambda arm: throw(CredentialsError(f"there is no key '{arm.name}'"))
+    result = world.measure(1, canary=True)
+    assert [(run.start.arm, run.end.reason) for run in result.runs] == [
+        ("tracked", "credentials: there is no key 'tracked'"),
+        ("control", "credentials: there is no key 'control'"),
+    ]
     assert world.asked == []
+
+
+def test_a_replica_that_cannot_be_opened_fails_no_day(make_world: Any) -> None:
+    world = make_world(roles=("tracked", "control", "replica"))
+    whole = world.provider
+    world.provider = lambda arm: throw(CredentialsError("no key")) if arm.name == "replica" else whole(arm)
+    result = world.measure(1, canary=True)
+    assert {run.start.arm for run in result.runs if run.end.outcome == "completed"} == {"tracked", "control"}
+    assert result.succeeded
+
+
+def test_a_fault_in_one_arm_s_trivial_task_closes_that_arm_alone(make_world: Any) -> None:
+    world = make_world()
+    world.answers["tracked"] = lambda ask, n: throw(KeyError("choices"))
+    world.measure(1, canary=True)
+    assert world.outcomes(1) == [
+        ("control", 1, "completed", ""),
+        ("tracked", 1, "refused", "canary_failed: internal: KeyError"),
+    ]
 
 
 def test_what_studies_used_up_counts_and_a_positive_control_of_theirs_is_no_arm(make_world: Any) -> None:

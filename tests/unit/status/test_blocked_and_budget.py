@@ -39,7 +39,7 @@ def shown(one: SeriesStatus, live: Live | None = None) -> list[str]:
 def test_a_refused_arm_is_shown_with_the_command_that_helps() -> None:
     refused = LastRun("tracked", date(2027, 3, 28), "refused", "budget: calls_per_day is 5", "budget")
     lines = shown(series(last_runs=(refused,), budget=(BudgetLine("calls_per_day", 3, 5),)))
-    assert "BLOCKED budget   run: canaryd doctor --series haiku" in lines
+    assert "tracked: BLOCKED budget   run: canaryd doctor --series haiku" in lines
     assert "budget: calls per day 3/5" in lines
     assert lines[-1].endswith("next run 2027-03-29 03:10Z (in 6 h 2 min)")
 
