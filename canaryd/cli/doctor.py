@@ -81,11 +81,12 @@ def _examine_series(config: Config, series: SeriesConfig, *, store: Store) -> in
 
 def _lease(store: Store, name: str, *, now: datetime) -> str:
     """Return who holds a series."""
-    from canaryd.store.lease import current_lease
+    from canaryd.store.lease import living_lease
+    from canaryd.store.process import is_alive
 
     with store.read() as connection:
-        lease = current_lease(connection, name)
-    if lease is None or now >= lease.expires_at:
+        lease = living_lease(connection, name, now=now, is_alive=is_alive)
+    if lease is None:
         return "free"
     return f"held by process {lease.holder.pid} on {lease.holder.host}, which measures this series"
 

@@ -143,7 +143,7 @@ run_samples | series arm | Samples of the latest measured slot.
 run_failed_samples | series arm reason | Failed samples of the latest measured slot, by kind.
 run_tokens_per_sample | series arm kind | Mean tokens of a sample of the latest measured slot that reported them.
 run_blocked | series arm reason | Whether the arm is not measured for this reason.
-run_in_progress | series | Whether a run of the series is open.
+run_in_progress | series | Whether a run of the series is open and its process lives.
 run_zero_pass | series arm | Whether not one answer of the latest measured run passed.
 resolved_model_changed_timestamp_seconds | series arm | When another model than before was last reported.
 input_tokens_changed_timestamp_seconds | series arm | When the same items last took other input tokens.

@@ -26,6 +26,8 @@ from canaryd.store import ledger, read, regrades, sentinels
 from canaryd.store.acknowledgements import acknowledgements
 from canaryd.store.engine import Store
 from canaryd.store.events import events
+from canaryd.store.lease import living_lease
+from canaryd.store.process import is_alive
 from canaryd.store.rows import Series, StoredArm
 from canaryd.store.run_totals import ArmTotal, arm_totals
 from canaryd.windows import utc_date
@@ -33,12 +35,16 @@ from canaryd.windows import utc_date
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """One registered series with its registration, its arms, and its runs since the latest measured one of each."""
+    """One registered series with its registration, its arms, and its runs since the latest measured one of each.
+
+    `is_held` says whether a living process holds it.
+    """
 
     series: Series
     prereg: Prereg
     arms: tuple[StoredArm, ...]
     runs: tuple[Run, ...]
+    is_held: bool
 
     @property
     def name(self) -> str:
@@ -61,7 +67,7 @@ def take_snapshot(
         values.add("build_info", 1, __version__, "unknown", platform.python_version())
         values.add("store_size_bytes", queries.store_bytes(connection))
         found = [series for series in read.all_series(connection) if series.name in names]
-        known = [_known(connection, series, today=utc_date(now)) for series in found]
+        known = [_known(connection, series, now=now) for series in found]
         for each in known:
             _add_series(connection, values, known=each)
             _add_states(connection, values, known=each)
@@ -81,11 +87,13 @@ def take_snapshot(
     return Snapshot(values.by_metric, time.time(), time.monotonic() - began_s)
 
 
-def _known(connection: Connection, series: Series, *, today: date) -> Known:
+def _known(connection: Connection, series: Series, *, now: datetime) -> Known:
+    today = utc_date(now)
     protocol = registration.parse(read.registration(connection, series.name), source=f"registration of {series.name}")
     first = min(queries.first_date_shown(connection, series.name) or today, today)
     runs = read.runs(connection, series.name, first=first)
-    return Known(series, protocol, read.arms(connection, series.name), runs)
+    is_held = living_lease(connection, series.name, now=now, is_alive=is_alive) is not None
+    return Known(series, protocol, read.arms(connection, series.name), runs, is_held)
 
 
 def _add_series(connection: Connection, values: Values, *, known: Known) -> None:
@@ -191,7 +199,7 @@ def _add_schedule(values: Values, known: Known, *, policy: SlotPolicy, now: date
         [run for run in known.runs if run.start.slot_date >= owing.first], now, owing=owing, policy=policy
     )
     values.add("next_run_timestamp_seconds", next_due(decision[-1], now, owing=owing, policy=policy), known.name)
-    values.add("run_in_progress", any(run.end is None for run in known.runs), known.name)
+    values.add("run_in_progress", known.is_held and any(run.end is None for run in known.runs), known.name)
     measured = [run.start for run in known.runs if run.start.fingerprint is not None]
     if measured:
         latest = max(start.slot_date for start in measured)

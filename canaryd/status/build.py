@@ -72,7 +72,10 @@ def series_status(records: SeriesRecords, now: datetime) -> SeriesStatus:
         last_runs=tuple(_last_run(run, records.set_aside) for run in records.last_ended.values() if run is not None),
         next_run=_next_run(records, now),
         budget=records.budget,
-        open_runs=tuple(OpenRun(run.start.arm, run.start.slot_date, run.start.started_at) for run in records.open_runs),
+        open_runs=tuple(
+            OpenRun(run.start.arm, run.start.slot_date, run.start.started_at, records.is_held)
+            for run in records.open_runs
+        ),
     )
 
 

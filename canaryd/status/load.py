@@ -23,7 +23,9 @@ from canaryd.store import judges, read, sentinels
 from canaryd.store.acknowledgements import acknowledgements
 from canaryd.store.engine import open_store
 from canaryd.store.epochs import deviations, epochs
+from canaryd.store.lease import living_lease
 from canaryd.store.notes import invalid_runs
+from canaryd.store.process import is_alive
 from canaryd.store.rows import Series
 from canaryd.store.sentinels import SentinelDay
 from canaryd.windows import Grid, utc_date
@@ -44,6 +46,7 @@ def read_status(config: Config, series_name: str | None = None) -> Status:
             replace(
                 series_records(connection, series, due_minute=config.schedule.due_minute),
                 budget=_budget(connection, config, series=config.one_series(series.name), today=utc_date(clock.now())),
+                is_held=living_lease(connection, series.name, now=clock.now(), is_alive=is_alive) is not None,
             )
             for series in read.all_series(connection)
             if series.name in wanted

@@ -26,7 +26,7 @@ class SeriesRecords:
 
     `grid` is that of the newest epoch; `carried` is the change that an earlier one left on; `sentinel_days` are the
     judgements of the newest slots, oldest first, as many as a collapse is seen from; `judge` is its latest reading;
-    `budget` is empty where there is no limit.
+    `budget` is empty where there is no limit; `is_held` says whether a living process holds the series.
     """
 
     series: Series
@@ -51,6 +51,7 @@ class SeriesRecords:
     budget: tuple[BudgetLine, ...] = ()
     open_runs: tuple[Run, ...] = ()
     set_aside: Mapping[int, str] = field(default_factory=dict)
+    is_held: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,11 +221,12 @@ class LastRun:
 
 @dataclass(frozen=True, slots=True)
 class OpenRun:
-    """A run that has not ended: it is being measured, or its process died and the next one goes on where it stopped."""
+    """A run that has not ended: it `is_running`, or its process is gone and the next goes on where it stopped."""
 
     arm: str
     slot_date: date
     started_at: datetime
+    is_running: bool
 
 
 @dataclass(frozen=True, slots=True)

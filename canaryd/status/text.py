@@ -27,6 +27,8 @@ _ATTRIBUTIONS = {
     "platform": "the control moved as well: the platform or the harness likely changed",
     "unattributed": "the control cannot say whether the model or the platform changed",
 }
+#: What becomes of a run that a process left open.
+_GONE = "`canaryd run` or the daemon's next tick closes it, and the same day goes on where it stopped"
 _INDENT = " " * 13
 
 
@@ -171,7 +173,11 @@ def _series(series: SeriesStatus, now: datetime) -> Iterator[str]:
 
 def _runs(series: SeriesStatus) -> Iterator[str]:
     for one in series.open_runs:
-        yield f"{one.arm}: the run of {one.slot_date} is open since {_moment(one.started_at)}"
+        begun = f"{one.arm}: the run of {one.slot_date}"
+        if one.is_running:
+            yield f"{begun} is running since {_moment(one.started_at)}"
+        else:
+            yield f"{begun} began {_moment(one.started_at)}, and its process is gone; {_GONE}"
     for run in series.last_runs:
         if run.outcome != "completed":
             yield f"{run.arm}: the run of {run.slot_date} ended {run.outcome}: {run.reason}"

@@ -48,8 +48,7 @@ def acquire_lease(store: Store, series: str, *, holder: Holder, now: datetime, p
     try:
         with store.write() as connection:
             found = current_lease(connection, series, lock=True)
-            is_held = found is not None and now < found.expires_at and policy.is_alive(found.holder)
-            if found is not None and is_held and found.holder != holder:
+            if found is not None and found.holder != holder and _is_held(found, now=now, is_alive=policy.is_alive):
                 raise _held(found)
             lease = Lease(series, 1 if found is None else found.term + 1, holder, now + policy.ttl)
             values = _values(lease, now)
@@ -101,10 +100,18 @@ def current_lease(connection: Connection, series: str, *, lock: bool = False) ->
     return None if row is None else _lease(row)
 
 
+def living_lease(
+    connection: Connection, series: str, *, now: datetime, is_alive: Callable[[Holder], bool]
+) -> Lease | None:
+    """Return the lease of a series that somebody holds now; None where it lapsed or its holder's process is gone."""
+    found = current_lease(connection, series)
+    return found if found is not None and _is_held(found, now=now, is_alive=is_alive) else None
+
+
 def require_unheld(connection: Connection, *, now: datetime, is_alive: Callable[[Holder], bool]) -> None:
     """Raise Locked where a living process holds any series of the store."""
     for found in map(_lease, connection.execute(select(schema.lease).order_by(schema.lease.c.series))):
-        if now < found.expires_at and is_alive(found.holder):
+        if _is_held(found, now=now, is_alive=is_alive):
             raise _held(found)
 
 
@@ -121,6 +128,10 @@ def require_lease(connection: Connection, lease: Lease, *, share: bool = True) -
             + ("" if found is None else f" by process {found.pid} on {found.host}")
             + "; nothing more is written here, look at that process"
         )
+
+
+def _is_held(lease: Lease, *, now: datetime, is_alive: Callable[[Holder], bool]) -> bool:
+    return now < lease.expires_at and is_alive(lease.holder)
 
 
 def _values(lease: Lease, now: datetime) -> dict[str, Any]:

@@ -8,13 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from canaryd import graders
 from canaryd.generators import generate
 from canaryd.panel import freeze, load, lock_path, system_path
+from canaryd.records import RunStart
 from canaryd.runner.clock import SystemClock
 from canaryd.runner.project import held
-from canaryd.store.engine import open_store
+from canaryd.store import read, schema
+from canaryd.store.engine import Store, open_store
+from canaryd.store.lease import Lease
+from canaryd.store.write import claim_slot
 
 PROJECT = """
 [store]
@@ -240,11 +245,32 @@ def test_the_exit_code_of_a_series_without_any_key_says_so(canaryd: Any, project
     assert "control: BLOCKED credentials   run: canaryd doctor --series main\n" in say(canaryd, "status").out
 
 
+def claim(store: Store, lease: Lease) -> None:
+    """Open today's run of the tracked arm, as a process would that is killed in it."""
+    now = datetime.now(UTC)
+    with store.read() as connection:
+        series = read.series(connection, "main")
+    start = RunStart("main", "tracked", now.date(), 1, now, now, series.panel_digest, series.registration_digest, "f")
+    claim_slot(store, [start], lease=lease, epoch=1)
+
+
 def test_a_series_that_is_held_has_its_own_code_and_another_provider_is_refused(canaryd: Any, project: Path) -> None:
-    with open_store(f"sqlite:///{project / 'canaryd.db'}") as store, held(store, "main", clock=SystemClock()):
+    with open_store(f"sqlite:///{project / 'canaryd.db'}") as store, held(store, "main", clock=SystemClock()) as lease:
         refused = say(canaryd, "run")
         assert (refused.code, f"is held by process {os.getpid()}" in refused.err) == (75, True), refused.err
         assert f"lease        held by process {os.getpid()}" in say(canaryd, "doctor").out
+        claim(store, lease)
+        assert "tracked: the run of" in say(canaryd, "status").out
+        (measured,) = say(canaryd, "status", "--json").json["series"][0]["open_runs"]
+        assert measured["is_running"] is True
+        with store.write() as connection:
+            connection.execute(update(schema.lease).values(process_start=schema.lease.c.process_start - 1))
+        (killed,) = say(canaryd, "status", "--json").json["series"][0]["open_runs"]
+        assert killed == {**measured, "is_running": False}
+        assert (
+            "and its process is gone; `canaryd run` or the daemon's next tick closes it" in say(canaryd, "status").out
+        )
+        assert "ok    lease        free" in say(canaryd, "doctor").out
     edit(
         project, 'provider = "simulated"\nmodel = "small"', 'provider = "openai"\nmodel = "small"\ncredential = "mine"'
     )

@@ -39,6 +39,7 @@ from canaryd.store.events import Event, add_events
 from canaryd.store.harness import Spending, keep_usage
 from canaryd.store.judges import add_judged_items, keep_reading
 from canaryd.store.lease import Lease, acquire_lease
+from canaryd.store.process import this_process
 from canaryd.store.regrades import Difference, Regrade, append_regrade
 from canaryd.store.rows import Invalid, Span
 from canaryd.store.samples import samples
@@ -157,7 +158,7 @@ def test_an_open_run_is_in_progress_and_a_late_start_is_said(store: Store, study
     lease = begin(store, study)
     start = study.start()
     study.claim(store, lease, replace(start, started_at=start.due_at + timedelta(hours=6)))
-    values = snapshot(store).values
+    values = snapshot(store, study.now).values
     assert values["run_in_progress"]["s",] == 1
     assert values["schedule_lateness_seconds"]["s",] == 6 * 3600
 
@@ -176,6 +177,18 @@ def test_an_arm_that_was_last_measured_some_days_ago_shows_that_run(store: Store
     assert ended["s", "ctl"] == study.start().started_at.timestamp() + 90
     assert ended["s", "old"] == study.now.timestamp()
     assert values["run_in_progress"]["s",] == 0
+
+
+def test_an_open_run_whose_process_is_gone_is_not_in_progress(store: Store, study: Any) -> None:
+    study.claim(store, begin(store, study), study.start())
+    assert snapshot(store, study.now + timedelta(seconds=60)).values["run_in_progress"]["s",] == 0, "the lease lapsed"
+    me = this_process()
+    later = study.now + timedelta(seconds=60)
+    acquire_lease(store, "s", holder=me, now=later, policy=study.policy)
+    assert snapshot(store, later).values["run_in_progress"]["s",] == 1
+    ended = replace(me, process_start=me.process_start - 1)
+    acquire_lease(store, "s", holder=ended, now=later + timedelta(seconds=60), policy=study.policy)
+    assert snapshot(store, later + timedelta(seconds=60)).values["run_in_progress"]["s",] == 0, "nobody holds it"
 
 
 def test_the_sentinels_of_a_series(store: Store, study: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -44,9 +45,14 @@ def test_a_refused_arm_is_shown_with_the_command_that_helps() -> None:
     assert lines[-1].endswith("next run 2027-03-29 03:10Z (in 6 h 2 min)")
 
 
-def test_a_run_that_has_not_ended_is_said() -> None:
-    lines = shown(series(open_runs=(OpenRun("tracked", date(2027, 3, 28), NOW),)))
-    assert "tracked: the run of 2027-03-28 is open since 2027-03-28 21:08Z" in lines
+def test_a_run_that_has_not_ended_is_running_or_its_process_is_gone() -> None:
+    running = OpenRun("tracked", date(2027, 3, 28), NOW, is_running=True)
+    assert "tracked: the run of 2027-03-28 is running since 2027-03-28 21:08Z" in shown(series(open_runs=(running,)))
+    gone = (
+        "tracked: the run of 2027-03-28 began 2027-03-28 21:08Z, and its process is gone; `canaryd run` or the "
+        "daemon's next tick closes it, and the same day goes on where it stopped"
+    )
+    assert gone in shown(series(open_runs=(replace(running, is_running=False),)))
 
 
 def test_what_is_acknowledged_stays_on() -> None:
