@@ -155,6 +155,7 @@ def parse(text: str, *, path: Path) -> Config:
     store.done()
     series = tuple(_series(table, folder=folder) for table in root.tables("series"))
     if not series:
+        root.refuse_misspelt("series", list)
         raise ConfigError(f"{path.name}: there is no [[series]]; add one as in config.example.toml")
     names = [entry.name for entry in series]
     if repeated := next((name for name in names if names.count(name) > 1), None):
@@ -241,7 +242,7 @@ def _series(table: Table, *, folder: Path) -> SeriesConfig:
         prereg=folder / table.take("prereg", str, default="prereg.toml", check=checks.filled),
         seed=table.take("seed", int, default=1, check=_between(0, 2**53)),
         arms=tuple(_arm(arm) for arm in table.tables("arm")),
-        judge=_judge(table.table("judge"), folder=folder) if "judge" in table else None,
+        judge=_judge(judge, folder=folder) if (judge := table.optional_table("judge")) else None,
         budget=_budget(table.table("budget")),
         heartbeat_url=_heartbeat_url(table.table("notify")),
     )

@@ -89,12 +89,13 @@ def parse_service(root: Table, *, folder: Path, store_url: str) -> ServiceConfig
     listen = daemon.take("listen", str, default=DEFAULT_ADDRESS, check=listen_problem)
     log_level = daemon.take("log_level", str, default=DEFAULT_LOG_LEVEL, check=_level)
     daemon.done()
+    webhook, backup, export = (root.optional_table(name) for name in ("webhook", "backup", "export"))
     return ServiceConfig(
         listen=listen,
         log_level=log_level,
-        webhook=_webhook(root.table("webhook")) if "webhook" in root else None,
-        backup=_backup(root.table("backup"), folder=folder) if "backup" in root else None,
-        export=_export(root.table("export"), folder=folder, store_url=store_url) if "export" in root else None,
+        webhook=_webhook(webhook) if webhook else None,
+        backup=_backup(backup, folder=folder) if backup else None,
+        export=_export(export, folder=folder, store_url=store_url) if export else None,
     )
 
 

@@ -22,9 +22,13 @@ _LITERAL_KEY = re.compile(r"(?<![\w-])(?:sk-\w|(?:AKIA|ASIA)[0-9A-Z]|xox[bp]-\w|
 class Table:
     """One TOML table that is emptied key by key; what is left at the end is unknown and refused."""
 
-    def __init__(self, values: Mapping[str, Any], *, source: str, text: str, path: str = "") -> None:
+    def __init__(
+        self, values: Mapping[str, Any], *, source: str, text: str, path: str = "", absent_in: Table | None = None
+    ) -> None:
         self._left = dict(values)
         self._known: list[str] = []
+        #: The table in which this one does not stand.
+        self._absent_in = absent_in
         self.source = source
         self.path = path
         self._text = text
@@ -66,11 +70,12 @@ class Table:
         """
         self._known.append(key)
         if key not in self._left:
-            if default is None or kind in (dict, list):
-                self._refuse_misspelt(key, kind)
-            if default is None:
-                self.refuse(key, f"is required; add it as {_example(kind)}")
-            return default
+            if default is not None:
+                return default
+            self.refuse_misspelt(key, kind)
+            if self._absent_in is not None:
+                self._absent_in.refuse_misspelt(self.path.rsplit(".", 1)[-1], dict)
+            self.refuse(key, f"is required; add it as {_example(kind)}")
         value = self._left.pop(key)
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
@@ -114,7 +119,15 @@ class Table:
         """Return the sub-table `key`, empty when it is absent."""
         values = self.take(key, dict, default={})
         path = f"{self.path}.{key}" if self.path else key
-        return Table(values, source=self.source, text=self._text, path=path)
+        absent_in = None if values else self
+        return Table(values, source=self.source, text=self._text, path=path, absent_in=absent_in)
+
+    def optional_table(self, key: str) -> Table | None:
+        """Return the sub-table `key`, or None when it is absent."""
+        if key not in self._left:
+            self._known.append(key)
+            return None
+        return self.table(key)
 
     def tables(self, key: str) -> list[Table]:
         """Return the array of tables `key`, empty when it is absent."""
@@ -140,11 +153,15 @@ class Table:
         if self._left:
             unknown = next(iter(self._left))
             known = sorted(self._known)
-            meant = next((f"; did you mean {key}?" for key in known if _is_near(unknown, key)), "")
-            self.refuse(unknown, f"is unknown; allowed here: {', '.join(known) or 'nothing'}{meant}")
+            meant = next((f"did you mean {key}? Allowed" for key in known if _is_near(unknown, key)), "allowed")
+            self.refuse(unknown, f"is unknown; {meant} here: {', '.join(known) or 'nothing'}")
 
-    def _refuse_misspelt(self, key: str, kind: type) -> None:
-        """Refuse the key that stands here in the place of the absent `key`, if one does: it is what must be mended."""
+    def refuse_misspelt(self, key: str, kind: type) -> None:
+        """Refuse the key that stands here in the place of the absent and required `key`, if one does.
+
+        Raises:
+            ConfigError: there is one, and it is what must be mended.
+        """
         fitting = (int, float) if kind is float else kind
         for left, value in self._left.items():
             if isinstance(value, fitting) and _is_near(left, key):

@@ -54,7 +54,7 @@ def parse(data: bytes, *, source: str) -> Prereg:
         validation=validation(root.table("validation")),
         planning=planning(root.table("planning")),
         statement=statement(root.table("statement")),
-        judge=_judge(root.table("judge")) if "judge" in root else None,
+        judge=_judge(judge) if (judge := root.optional_table("judge")) else None,
     )
     for table in (grid, rule, control, mde, root):
         table.done()
