@@ -16,8 +16,6 @@ from canaryd.providers.secret import Secret, redact
 LEVELS = ("critical", "error", "warning", "info", "debug")
 _PRIORITIES = {"critical": 2, "error": 3, "warning": 4, "info": 6, "debug": 7}
 _SECRET_FIELD = ("key", "token", "secret", "authorization", "password", "cookie")
-#: Their DEBUG lines print whole requests, and so items of the panel.
-_TALKATIVE = ("anthropic", "apscheduler", "botocore", "httpcore", "httpx", "httpx2", "openai", "sqlalchemy", "urllib3")
 
 Event = MutableMapping[str, Any]
 
@@ -59,13 +57,16 @@ def configure_logs(
     root = logging.getLogger()
     root.handlers[:] = [handler]
     set_level(level)
-    for name in _TALKATIVE:
-        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def set_level(level: str) -> None:
-    """Log lines of this level and above from now on; talkative libraries stay at warnings."""
-    logging.getLogger().setLevel(level.upper())
+    """Log lines of this level and above from now on.
+
+    Libraries stay at warnings, whatever the level: a provider's SDK prints whole requests, and so items of the panel.
+    """
+    own = logging.getLevelNamesMapping()[level.upper()]
+    logging.getLogger().setLevel(max(own, logging.WARNING))
+    logging.getLogger("canaryd").setLevel(own)
 
 
 class WithoutSecrets:

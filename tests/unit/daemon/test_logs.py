@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import structlog
 
-from canaryd.daemon.logs import configure_logs, is_journal
+from canaryd.daemon.logs import configure_logs, is_journal, set_level
 from canaryd.providers.secret import Secret
 
 KEY = "zq-7f3e9a1c5b"
@@ -26,6 +26,7 @@ def lines() -> Iterator[tuple[io.StringIO, list[str]]]:
     yield stream, levels
     root.handlers[:] = handlers
     root.setLevel(level)
+    logging.getLogger("canaryd").setLevel(logging.NOTSET)
     structlog.reset_defaults()
 
 
@@ -57,7 +58,20 @@ def test_no_sink_gets_a_secret_whatever_way_it_comes(lines: tuple[io.StringIO, l
     assert library["event"] == "stdlib ***"
 
 
-def test_lines_are_counted_by_level_and_talkative_libraries_are_quiet(lines: tuple[io.StringIO, list[str]]) -> None:
+@pytest.mark.parametrize("library", ["openai", "sqlalchemy.engine", "matplotlib.font_manager", "anyio"])
+def test_no_level_lets_a_library_talk(library: str, lines: tuple[io.StringIO, list[str]]) -> None:
+    set_level("debug")
+    structlog.get_logger("canaryd.test").debug("shown")
+    logging.getLogger(library).info("a whole request")
+    logging.getLogger(library).warning("a warning")
+    assert [each["event"] for each in logged(lines[0])] == ["shown", "a warning"]
+    set_level("error")
+    structlog.get_logger("canaryd.test").warning("not shown")
+    logging.getLogger(library).warning("not shown")
+    assert len(logged(lines[0])) == 2
+
+
+def test_lines_are_counted_by_level_and_libraries_are_quiet(lines: tuple[io.StringIO, list[str]]) -> None:
     log = structlog.get_logger("canaryd.test")
     log.debug("not shown")
     log.info("one")
@@ -84,8 +98,8 @@ def test_a_priority_stands_before_the_line(monkeypatch: pytest.MonkeyPatch, tmp_
         file = os.fstat(stream.fileno())
         monkeypatch.setenv("JOURNAL_STREAM", f"{file.st_dev}:{file.st_ino}")
         configure_logs("info", count=lambda _: None, stream=stream)
-        structlog.get_logger("t").warning("careful")
-        structlog.get_logger("t").info("fine")
+        structlog.get_logger("canaryd.test").warning("careful")
+        structlog.get_logger("canaryd.test").info("fine")
     root.handlers[:] = handlers
     root.setLevel(level)
     structlog.reset_defaults()
