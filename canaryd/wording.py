@@ -18,6 +18,16 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {plural}"
 
 
+def days_set_aside(window: int, baseline: int) -> str:
+    """Return how many days of a window and of its baseline are set aside as a whole; nothing where none is.
+
+    >>> days_set_aside(2, 1), days_set_aside(1, 0), days_set_aside(0, 0)
+    ('2 days set aside in the window, 1 day set aside in the baseline', '1 day set aside in the window', '')
+    """
+    days = {"window": window, "baseline": baseline}
+    return ", ".join(f"{counted(count, 'day')} set aside in the {where}" for where, count in days.items() if count)
+
+
 def points(value: float | None, *, signed: bool = True) -> str:
     """Return a fraction in points of score.
 

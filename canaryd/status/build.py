@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, cast
 
@@ -20,6 +21,7 @@ from canaryd.status.model import (
     JudgeStatus,
     LastRun,
     OpenRun,
+    Quarantine,
     Sentinels,
     SentinelStatus,
     SeriesRecords,
@@ -29,6 +31,7 @@ from canaryd.status.model import (
     WindowFigures,
 )
 from canaryd.status.remedies import blocked_by
+from canaryd.store.notes import SetAside
 from canaryd.store.rows import StoredArm, StoredVerdict
 from canaryd.windows import Grid, utc_date
 
@@ -43,13 +46,12 @@ def build_status(records: Sequence[SeriesRecords], *, now: datetime, version: st
 def series_status(records: SeriesRecords, now: datetime) -> SeriesStatus:
     """Return the status of one series at `now`."""
     series, grid = records.series, records.grid
-    tracked, *others = records.arms
     watched = [arm.name for arm in records.arms if arm.role != "replica"]
     last_success = _last_success([records.last_completed[arm] for arm in watched])
-    window = _window(records.verdict, [tracked, *others]) if records.verdict else None
+    window = _window(records.verdict, records) if records.verdict else None
     return SeriesStatus(
         name=series.name,
-        tracked_model=tracked.model,
+        tracked_model=records.arms[0].model,
         state=_state(records),
         since=records.alarm.since if records.alarm else series.registered_at,
         acknowledged=_acknowledged(records, now),
@@ -76,6 +78,8 @@ def series_status(records: SeriesRecords, now: datetime) -> SeriesStatus:
             OpenRun(run.start.arm, run.start.slot_date, run.start.started_at, records.is_held)
             for run in records.open_runs
         ),
+        quarantines=_quarantines(records.quarantined),
+        slots_without_canary=records.slots_without_canary,
     )
 
 
@@ -196,8 +200,17 @@ def _stream(name: str, rows: Sequence[Any], *, decided_through: date | None) -> 
     )
 
 
-def _window(stored: StoredVerdict, arms: Sequence[StoredArm]) -> WindowFigures:
+def _quarantines(runs: Sequence[SetAside]) -> tuple[Quarantine, ...]:
+    """Return one entry for each slot and reason, however many runs it had."""
+    arms: dict[tuple[date, str], dict[str, datetime]] = {}
+    for run in runs:
+        arms.setdefault((run.slot_date, run.reason), {})[run.arm] = run.at
+    return tuple(Quarantine(day, tuple(found), reason, max(found.values())) for (day, reason), found in arms.items())
+
+
+def _window(stored: StoredVerdict, records: SeriesRecords) -> WindowFigures:
     verdict = stored.verdict
+    grid = replace(records.grid, start=next(one.first_date for one in records.epochs if one.number == verdict.epoch))
     clauses: Mapping[str, Any] = verdict.clauses
     mde = clauses["mde"]
     return WindowFigures(
@@ -214,7 +227,16 @@ def _window(stored: StoredVerdict, arms: Sequence[StoredArm]) -> WindowFigures:
         panel_items=clauses["panel_items"],
         sentinels_excluded=clauses.get("sentinels_excluded", 0),
         judged_excluded=clauses.get("judged_excluded", 0),
-        arms=tuple(_arm(arm, clauses) for arm in arms if arm.name in clauses["arms"]),
+        arms=tuple(
+            _arm(
+                arm,
+                clauses,
+                window_aside=_count_in(grid, verdict.window_index, days=records.days_set_aside.get(arm.name, ())),
+                baseline_aside=_count_in(grid, 0, days=records.days_set_aside.get(arm.name, ())),
+            )
+            for arm in records.arms
+            if arm.name in clauses["arms"]
+        ),
         across_epochs=tuple(
             _across(one, arm, estimate=estimate)
             for one in clauses.get("across_epochs", ())
@@ -225,6 +247,12 @@ def _window(stored: StoredVerdict, arms: Sequence[StoredArm]) -> WindowFigures:
             for one in clauses.get("coincides_with", ())
         ),
     )
+
+
+def _count_in(grid: Grid, index: int, *, days: Sequence[date]) -> int:
+    """Return how many of the days lie in a window; 0 is the baseline."""
+    window = grid.window(index)
+    return sum(window.first <= day <= window.last for day in days)
 
 
 def _across(one: Mapping[str, Any], arm: str, *, estimate: Mapping[str, Any]) -> AcrossEpochs:
@@ -240,7 +268,7 @@ def _estimate(arm: StoredArm, clauses: Mapping[str, Any]) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", window["estimate"])
 
 
-def _arm(arm: StoredArm, clauses: Mapping[str, Any]) -> ArmFigures:
+def _arm(arm: StoredArm, clauses: Mapping[str, Any], *, window_aside: int, baseline_aside: int) -> ArmFigures:
     estimate, beside = _estimate(arm, clauses), clauses["arms"][arm.name]
     tokens = beside["tokens"]
     lower, upper = estimate.get("ci") or (None, None)
@@ -273,4 +301,6 @@ def _arm(arm: StoredArm, clauses: Mapping[str, Any]) -> ArmFigures:
         resolved_models=tuple(resolved.get("models", ())),
         resolved_standing=tuple(resolved.get("standing", ())),
         configuration_deltas=tuple(beside.get("configuration", {}).get("deltas", ())),
+        days_set_aside=window_aside,
+        baseline_days_set_aside=baseline_aside,
     )

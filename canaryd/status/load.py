@@ -24,7 +24,7 @@ from canaryd.store.acknowledgements import acknowledgements
 from canaryd.store.engine import open_store
 from canaryd.store.epochs import deviations, epochs
 from canaryd.store.lease import living_lease
-from canaryd.store.notes import invalid_runs
+from canaryd.store.notes import days_set_aside, invalid_runs, set_aside_by_hand, slots_without_canary
 from canaryd.store.process import is_alive
 from canaryd.store.rows import Series
 from canaryd.store.sentinels import SentinelDay
@@ -94,6 +94,9 @@ def series_records(connection: Connection, series: Series, *, due_minute: int) -
         last_ended=last_ended,
         set_aside=invalid_runs(connection, [run.run_id for run in last_ended.values() if run is not None]),
         open_runs=read.open_runs(connection, name),
+        days_set_aside=days_set_aside(connection, name),
+        quarantined=set_aside_by_hand(connection, name),
+        slots_without_canary=slots_without_canary(connection, name),
     )
 
 

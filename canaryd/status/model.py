@@ -13,6 +13,7 @@ from canaryd.stats.watch_params import SentinelParams
 from canaryd.stats.watch_state import EarlyWarningState, SentinelSeriesState, SentinelState
 from canaryd.store.acknowledgements import Acknowledgement
 from canaryd.store.epochs import Deviation, Epoch
+from canaryd.store.notes import SetAside
 from canaryd.store.rows import Series, StoredArm, StoredVerdict
 from canaryd.store.sentinels import SentinelDay
 from canaryd.windows import Grid
@@ -26,7 +27,8 @@ class SeriesRecords:
 
     `grid` is that of the newest epoch; `carried` is the change that an earlier one left on; `sentinel_days` are the
     judgements of the newest slots, oldest first, as many as a collapse is seen from; `judge` is its latest reading;
-    `budget` is empty where there is no limit; `is_held` says whether a living process holds the series.
+    `budget` is empty where there is no limit; `is_held` says whether a living process holds the series;
+    `days_set_aside` are by arm, `quarantined` are the runs that a person set aside.
     """
 
     series: Series
@@ -52,6 +54,9 @@ class SeriesRecords:
     open_runs: tuple[Run, ...] = ()
     set_aside: Mapping[int, str] = field(default_factory=dict)
     is_held: bool = False
+    days_set_aside: Mapping[str, Sequence[date]] = field(default_factory=dict)
+    quarantined: tuple[SetAside, ...] = ()
+    slots_without_canary: tuple[date, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,7 @@ class ArmFigures:
     """What the latest decided window says of one arm; a number that is not known is None, and `status` says why.
 
     `wrong_delta` is the delta with outcome failures counted as wrong, where there were any; `judged_delta` that of the
-    judged items that stand beside, a change of opinions.
+    judged items that stand beside, a change of opinions. The days set aside are those that are so as a whole.
     """
 
     arm: str
@@ -85,6 +90,8 @@ class ArmFigures:
     resolved_models: tuple[str, ...]
     resolved_standing: tuple[str, ...]
     configuration_deltas: tuple[str, ...]
+    days_set_aside: int = 0
+    baseline_days_set_aside: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +212,16 @@ class DeviationNote:
 
 
 @dataclass(frozen=True, slots=True)
+class Quarantine:
+    """A slot that a person set aside, of the arms named, when, and why."""
+
+    slot_date: date
+    arms: tuple[str, ...]
+    reason: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class LastRun:
     """How the latest ended run of an arm ended; `blocked` is the contract's word for why it was refused.
 
@@ -271,6 +288,8 @@ class SeriesStatus:
     next_run: datetime
     budget: tuple[BudgetLine, ...]
     open_runs: tuple[OpenRun, ...] = ()
+    quarantines: tuple[Quarantine, ...] = ()
+    slots_without_canary: tuple[date, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

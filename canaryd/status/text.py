@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from canaryd.runner.validity import SET_ASIDE
 from canaryd.status.judge import judge_banner, judge_lines
@@ -18,7 +18,7 @@ from canaryd.status.model import (
     WithInvalid,
 )
 from canaryd.status.remedies import remedy
-from canaryd.wording import counted, dated, interval, points
+from canaryd.wording import counted, dated, days_set_aside, interval, points
 
 _MARKS = {"ok": "●", "warming_up": "○", "not_evaluable": "!"}
 _DIRECTIONS = {"down": "regression", "up": "improvement"}
@@ -165,7 +165,7 @@ def _series(series: SeriesStatus, now: datetime) -> Iterator[str]:
         yield f"{_INDENT}{_stream(stream)}"
     yield from (f"{_INDENT}{line}" for line in _deviations(series))
     yield from (f"{_INDENT}{line}" for line in (*_runs(series), *_budget(series.budget)))
-    ago = f" ({_span(now - series.last_success)} ago)" if series.last_success else ""
+    ago = f" ({_ago(series.last_success, now)})" if series.last_success else ""
     stale = "   STALE" if series.stale else ""
     last = _moment(series.last_success) if series.last_success else "never"
     yield f"{_INDENT}last success {last}{ago}{stale}   next run {_next(series.next_run, now)}"
@@ -198,9 +198,10 @@ def _deviations(series: SeriesStatus) -> Iterator[str]:
     for note in series.deviations:
         if note.kind != "no_canary":
             yield f"deviation {note.kind} on {note.date}: {note.reason}"
-    bare = [note.date for note in series.deviations if note.kind == "no_canary"]
-    if bare:
-        yield f"{counted(len(bare), 'slot')} measured without the trivial task, the last on {max(bare)}"
+    for one in series.quarantines:
+        yield f"quarantine of {one.slot_date} ({', '.join(one.arms)}) noted {_moment(one.at)}: {one.reason}"
+    if bare := series.slots_without_canary:
+        yield f"{counted(len(bare), 'slot')} measured without the trivial task, the last on {bare[-1]}"
 
 
 def _window(window: WindowFigures, min_effect: float) -> Iterator[str]:
@@ -213,12 +214,7 @@ def _window(window: WindowFigures, min_effect: float) -> Iterator[str]:
             yield f"{_INDENT}{arm.arm}: recorded configuration {delta}"
     for arm in window.arms:
         yield f"{_INDENT}{_arm(arm, window.panel_items)}"
-        if arm.resolved_models:
-            standing = ", ".join(word.replace("_", " ") for word in arm.resolved_standing)
-            yield f"{_INDENT}  resolved {', '.join(arm.resolved_models)} ({standing})"
-        if arm.wrong_delta is not None:
-            wrong = interval(arm.wrong_ci_lower, arm.wrong_ci_upper)
-            yield f"{_INDENT}  outcome failures counted as wrong: delta {points(arm.wrong_delta)} {wrong}".rstrip()
+        yield from (f"{_INDENT}  {line}" for line in _beneath(arm))
     if window.sentinels_excluded:
         yield f"{_INDENT}sentinels excluded from these figures: {window.sentinels_excluded}"
     for one in window.across_epochs:
@@ -230,6 +226,18 @@ def _window(window: WindowFigures, min_effect: float) -> Iterator[str]:
         yield f"{_INDENT}coincides with: {line}"
     if window.reasons:
         yield f"{_INDENT}not evaluable: {', '.join(window.reasons)}"
+
+
+def _beneath(arm: ArmFigures) -> Iterator[str]:
+    """Yield what is said of an arm under its figures: what they leave out and who answered."""
+    if aside := days_set_aside(arm.days_set_aside, arm.baseline_days_set_aside):
+        yield aside
+    if arm.resolved_models:
+        standing = ", ".join(word.replace("_", " ") for word in arm.resolved_standing)
+        yield f"resolved {', '.join(arm.resolved_models)} ({standing})"
+    if arm.wrong_delta is not None:
+        wrong = interval(arm.wrong_ci_lower, arm.wrong_ci_upper)
+        yield f"outcome failures counted as wrong: delta {points(arm.wrong_delta)} {wrong}".rstrip()
 
 
 def _arm(arm: ArmFigures, panel_items: int) -> str:
@@ -267,6 +275,8 @@ def _next(moment: datetime, now: datetime) -> str:
     return f"{_moment(moment)} ({f'in {minutes // 60} h {minutes % 60} min' if minutes >= 0 else 'due'})"
 
 
-def _span(span: timedelta) -> str:
-    hours = int(span.total_seconds() // 3600)
-    return f"{hours} h" if hours < 72 else f"{hours // 24} days"
+def _ago(moment: datetime, now: datetime) -> str:
+    if moment > now:
+        return "in the future: the clock was set back"
+    hours = int((now - moment).total_seconds() // 3600)
+    return f"{hours} h ago" if hours < 72 else f"{hours // 24} days ago"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection
 from datetime import date, datetime
 from typing import NamedTuple
@@ -9,6 +10,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, func, or_, select
 
 from canaryd.store import schema
+from canaryd.store.epochs import deviations
 
 
 class SetAside(NamedTuple):
@@ -30,6 +32,46 @@ def set_aside_by_hand(connection: Connection, series: str) -> tuple[SetAside, ..
         .order_by(start.slot_date, start.arm)
     )
     return tuple(SetAside(*row) for row in connection.execute(query))
+
+
+def days_set_aside(connection: Connection, series: str) -> dict[str, tuple[date, ...]]:
+    """Return by arm the slot dates of which samples are stored and not one of them enters an analysis, ascending."""
+    noted = notes_by_date(connection, series)
+    if not noted:
+        return {}
+    row = schema.effective_sample.c
+    query = (
+        select(row.arm, row.slot_date)
+        .where(row.series == series, row.slot_date.in_(sorted(noted)))
+        .group_by(row.arm, row.slot_date)
+        .having(func.count(row.invalid_reason) == func.count())
+        .order_by(row.arm, row.slot_date)
+    )
+    days: dict[str, list[date]] = defaultdict(list)
+    for arm, slot_date in connection.execute(query):
+        days[arm].append(slot_date)
+    return {arm: tuple(found) for arm, found in days.items()}
+
+
+def slots_without_canary(connection: Connection, series: str) -> tuple[date, ...]:
+    """Return the slot dates, ascending, in which something that counts was asked without the trivial task before it.
+
+    An attempt of which nothing counts any more, because it was set aside or asked again, is none.
+    """
+    notes = deviations(connection, series, kind="no_canary")
+    if not notes:
+        return ()
+    run, sample = schema.run_start.c, schema.effective_sample.c
+    of_slots = run.series == series, run.slot_date.in_(sorted({note.slot_date for note in notes}))
+    begun = select(run.slot_date, run.started_at).where(*of_slots).distinct()
+    counts = begun.join(schema.effective_sample, sample.run_id == run.run_id).where(sample.invalid_reason.is_(None))
+    starts, counting = ([(each.slot_date, each.started_at) for each in connection.execute(q)] for q in (begun, counts))
+    # The note is written right after the claim that it is about, whose runs all begin at one moment.
+    claims = {
+        max(((day, at) for day, at in starts if day == note.slot_date and at <= note.at), default=None)
+        for note in notes
+    }
+    return tuple(sorted({claim[0] for claim in claims if claim in counting}))
 
 
 def invalid_runs(connection: Connection, run_ids: Collection[int]) -> dict[int, str]:

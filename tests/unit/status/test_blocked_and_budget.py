@@ -26,6 +26,8 @@ def series(**changes: Any) -> SeriesStatus:
         "last_runs": (),
         "budget": (),
         "open_runs": (),
+        "quarantines": (),
+        "slots_without_canary": (),
         "stale": False,
         "next_run": DUE,
     }
@@ -53,6 +55,12 @@ def test_a_run_that_has_not_ended_is_running_or_its_process_is_gone() -> None:
         "daemon's next tick closes it, and the same day goes on where it stopped"
     )
     assert gone in shown(series(open_runs=(replace(running, is_running=False),)))
+
+
+def test_an_age_is_never_negative() -> None:
+    assert "last success 2027-03-28 21:08Z (0 h ago)" in shown(series(last_success=NOW))[-1]
+    ahead = shown(series(last_success=DUE))[-1]
+    assert "last success 2027-03-29 03:10Z (in the future: the clock was set back)" in ahead
 
 
 def test_what_is_acknowledged_stays_on() -> None:
