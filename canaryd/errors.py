@@ -5,6 +5,7 @@ CanarydError
 ├── VerifyFailed          65  a recomputation disagrees with what is stored
 ├── StoreUnavailable      66  the store is missing, or its schema is not current
 ├── MeasurementRefused    69  something that was pinned no longer matches, so nothing is measured
+├── NotAccepted           69  a receiver of alerts took no message
 ├── Locked                75  another process holds the series
 ├── CredentialsError      77  a key is missing
 └── ConfigError           78  config, panel or registration cannot be read as written
@@ -50,6 +51,12 @@ class MeasurementRefused(CanarydError):
     def __init__(self, message: str, *, reason: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class NotAccepted(CanarydError):
+    """A receiver of alerts refused a message, or did not answer in time."""
+
+    exit_code = 69
 
 
 class Locked(CanarydError):

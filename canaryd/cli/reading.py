@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 
 import click
 
 from canaryd.cli.context import load_config
 from canaryd.cli.numbers import FiniteRange
+from canaryd.errors import EXIT_INTERRUPTED, CanarydError
 from canaryd.status import as_text, ask_daemon, check_status, read_status, with_invalid_text
 
 
@@ -37,20 +40,36 @@ def status(
     """Say what is known of every series, from the store; it works while nothing else runs.
 
     The daemon that listens at `listen` under [daemon] of the configuration is asked too, for 2 s: since when it runs,
-    how far a run is, when the next one is. Without an answer that is said to be unknown.
+    how far a run is, when the next one is. Without an answer that is said to be unknown. While it watches, a store
+    that cannot be read is said and asked again; Ctrl-C ends it with 130.
 
     Exits 0 when it could report; the verdict as an exit code is `canaryd check`. The text may change at any time, a
     script reads --json.
     """
-    while True:
-        said = _said(config_file, series_name, as_json=as_json, include_invalid=include_invalid)
-        if every_s is not None and sys.stdout.isatty():
-            click.clear()
-        click.echo(said)
-        if every_s is None:
-            return
-        sys.stdout.flush()
-        time.sleep(every_s)
+    say = partial(_said, config_file, series_name, as_json=as_json, include_invalid=include_invalid)
+    if every_s is None:
+        click.echo(say())
+    else:
+        _watch(say, every_s=every_s)
+
+
+def _watch(say: Callable[[], str], *, every_s: float) -> None:
+    """Say it again and again until Ctrl-C; what cannot be read later than at the beginning is said in its place."""
+    try:
+        said, is_error = say(), False
+        while True:
+            if sys.stdout.isatty():
+                click.clear()
+            click.echo(said, err=is_error)
+            sys.stdout.flush()
+            time.sleep(every_s)
+            try:
+                said, is_error = say(), False
+            except CanarydError as error:
+                said, is_error = f"canaryd: {error}", True
+    except KeyboardInterrupt:
+        click.echo("\ncanaryd: not watched any more", err=True)
+        click.get_current_context().exit(EXIT_INTERRUPTED)
 
 
 def _said(config_file: str | None, series_name: str | None, *, as_json: bool, include_invalid: bool) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
 from canaryd.config import Config
 from canaryd.daemon.errand import Errand
 from canaryd.daemon.worker import Order, Worker
 from canaryd.errors import UsageError
+from canaryd.runner.clock import clock_of
 from canaryd.service_config import Backup
 from canaryd.store.backup import back_up, dump_postgres
 from canaryd.store.engine import parse_url
@@ -79,7 +79,7 @@ def make_copy(config: Config) -> Path:
     if backup is None:
         raise UsageError(f"{config.path}: there is no [backup]; add one with a folder, or name the file of the copy")
     backup.folder.mkdir(parents=True, exist_ok=True)
-    url, stem = parse_url(config.store_url), f"{_PREFIX}{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}"
+    url, stem = parse_url(config.store_url), f"{_PREFIX}{clock_of(config).now():%Y-%m-%dT%H%M%SZ}"
     if url.get_backend_name() == "sqlite":
         made = backup.folder / f"{stem}.sqlite"
         back_up(Path(str(url.database)), made)

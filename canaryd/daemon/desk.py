@@ -70,7 +70,7 @@ class Desk:
         self._lease: Lease | None = None
         self._start_worker = start_worker
         self._regrading = Regrading(start_worker)
-        self._telling = Telling(series.name, start_worker)
+        self.telling = Telling(series.name, start_worker)
         self._not_before: datetime | None = None
         self._decided_on: date | None = None
         self._closed_before: date | None = None
@@ -89,8 +89,9 @@ class Desk:
         """
         now, self.progress = clock.now(), None
         self.changed |= self._regrading.has_ended()
-        if loaded.config.service.webhook is not None and self.is_holder:
-            self._telling.tick(store, loaded.order("tell", series=self.name, slot_date=utc_date(now)), now=now)
+        if loaded.config.service.webhook is not None and self.is_holder and why_untrusted is None:
+            # By a clock that was set back, what is long over would be owed again.
+            self.telling.tick(store, loaded.order("tell", series=self.name, slot_date=utc_date(now)), now=now)
         if self.worker is not None and not self._reap(self.worker, now + policy_of(loaded.config).back_off):
             self.state = self._progress(store)
             return
@@ -211,7 +212,7 @@ class Desk:
     def give_up(self, store: Store | None, *, now: datetime) -> None:
         """Let go of the series, so that another daemon may take it over at once."""
         self._regrading.stop()
-        self._telling.stop()
+        self.telling.stop()
         if store is not None and self._lease is not None:
             try:
                 release_lease(store, self._lease, now=now)
@@ -227,6 +228,7 @@ class Desk:
             "stored": self.progress[0] if self.progress else None,
             "planned": self.progress[1] if self.progress else None,
             "next_run": self.next_at.isoformat() if self.next_at else None,
+            "webhook": self.telling.facts(),
         }
 
     def _say(self, state: str) -> None:

@@ -58,14 +58,14 @@ def _tell(config: Config, series: str, *, report: Report) -> int:
     log = structlog.get_logger("canaryd.child").bind(series=series)
     try:
         receiver = receiver_of(config)
-    except CanarydError:
-        report({"event": "message", "failed": True})
+    except CanarydError as error:
+        report({"event": "message", "notice": None, "failed": str(error)})
         raise
     with open_store(config.store_url) as store:
         for told in deliver(store, series, receiver=receiver, now=clock_of(config).now()):
             notice = told.notice
             if told.outcome != "silenced":
-                report({"event": "message", "failed": told.outcome == "failed"})
+                report({"event": "message", "notice": notice.id, "failed": told.failed})
             if told.outcome == "failed":
                 log.warning("webhook message not taken", notice=notice.id, state=notice.state, reason=told.failed)
                 return NOT_TAKEN

@@ -292,7 +292,8 @@ class Service:
         elif kind == "program":
             self.metrics.count_program(event)
         elif kind == "message":
-            self.metrics.count_message(failed=event["failed"])
+            self.metrics.count_message(failed=event["failed"] is not None)
+            self._desks[series].telling.note(event["notice"], event["failed"])
         elif kind == "write":
             self.count_write(event)
         elif kind == "log":

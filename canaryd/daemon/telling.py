@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from canaryd.daemon.errand import Errand
 from canaryd.daemon.worker import Order, Worker
+from canaryd.records import JsonValue
 from canaryd.store.engine import Store
 from canaryd.webhook.notices import owed
 
@@ -20,7 +21,7 @@ LONGEST_S = 300.0
 class Telling:
     """Sends a child while messages are owed: doubling the wait after each that failed, up to an hour.
 
-    What is owed stands in the store, so a restart forgets the wait alone.
+    What is owed stands in the store, so a restart forgets the wait and the attempts alone.
     """
 
     def __init__(
@@ -31,6 +32,8 @@ class Telling:
         self._monotonic_s = monotonic_s
         self._not_before_s = float("-inf")
         self._wait_s = FIRST_WAIT_S
+        self._first: str | None = None
+        self._failed: dict[str, tuple[int, str]] = {}
 
     def tick(self, store: Store, order: Order, *, now: datetime) -> None:
         """Look after the child under way, or send one where a message is owed and its time has come."""
@@ -43,9 +46,30 @@ class Telling:
         if self._errand.is_under_way or self._monotonic_s() < self._not_before_s:
             return
         with store.read() as connection:
-            is_owed = bool(owed(connection, self._series, now=now))
-        if is_owed:
+            notices = owed(connection, self._series, now=now)
+        if notices:
+            self._first = notices[0].id
             self._errand.begin(order)
+
+    def note(self, notice: str | None, failed: str | None) -> None:
+        """Note how the child's attempt at a notice went; None is the first that was owed, nothing could be sent."""
+        name = notice or self._first
+        if name is None:
+            return
+        count, _ = self._failed.pop(name, (0, ""))
+        if failed is not None:
+            self._failed[name] = count + 1, failed
+
+    def facts(self) -> dict[str, JsonValue]:
+        """Return the notices that were not taken, with how often they were tried and why not, and when it goes on."""
+        wait_s = self._not_before_s - self._monotonic_s()
+        again_at = datetime.now(UTC) + timedelta(seconds=wait_s) if wait_s > 0 else None
+        return {
+            "failed": {
+                name: {"attempts": count, "last_error": why} for name, (count, why) in self._failed.copy().items()
+            },
+            "next_attempt": again_at.isoformat(timespec="seconds") if again_at else None,
+        }
 
     def stop(self) -> None:
         """Kill a child that is under way; what it had not stored is owed still."""

@@ -16,13 +16,17 @@ _MOST_BYTES = 1_000_000
 
 
 class LiveSeries(NamedTuple):
-    """One series in the daemon: a line for a person, the samples of the slot being measured, when it runs next."""
+    """One series in the daemon: a line for a person, the samples of the slot being measured, when it runs next.
+
+    `webhook` is what the daemon tells of the messages that were not taken, as `canaryd alarms` shows it.
+    """
 
     state: str
     blocked: str | None
     stored: int | None
     planned: int | None
     next_run: datetime | None
+    webhook: Mapping[str, Any] = MappingProxyType({})
 
 
 class Live(NamedTuple):
@@ -108,4 +112,4 @@ def _facts(connection: socket.socket, address: str) -> dict[str, Any] | str:
 
 def _series(one: Mapping[str, Any]) -> LiveSeries:
     next_run = datetime.fromisoformat(one["next_run"]) if one["next_run"] else None
-    return LiveSeries(one["state"], one["blocked"], one["stored"], one["planned"], next_run)
+    return LiveSeries(one["state"], one["blocked"], one["stored"], one["planned"], next_run, one.get("webhook", {}))

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from canaryd import prereg as registration
 from canaryd.config import Config
-from canaryd.errors import CanarydError, ConfigError
+from canaryd.errors import ConfigError, NotAccepted
 from canaryd.providers.credentials import find_secret
 from canaryd.providers.secret import Secret
 from canaryd.service_config import Webhook
@@ -24,10 +24,6 @@ from canaryd.webhook.notices import Notice, owed
 _TIMEOUT_S = 10.0
 
 
-class NotAccepted(CanarydError):
-    """The receiver did not take a message; the text never holds its URL."""
-
-
 @dataclass(frozen=True, slots=True)
 class Receiver:
     """Where messages go, with the URL at hand."""
@@ -39,7 +35,7 @@ class Receiver:
         """Post a message.
 
         Raises:
-            NotAccepted: there was no answer, or one that is no success.
+            NotAccepted: there was no answer, or one that is no success; the text never holds the URL.
         """
         import httpx2 as httpx
 
@@ -109,9 +105,9 @@ def deliver(store: Store, series: str, *, receiver: Receiver, now: datetime) -> 
         yield Delivered(notice, outcome)
 
 
-def synthetic(now: datetime) -> Message:
-    """Return the message of a test: marked as one, of a series that is none."""
-    return Message(Notice("test", "synthetic", "alarm", "regression", "ok", now), synthetic=True)
+def synthetic(test: str, *, now: datetime) -> Message:
+    """Return the message of a test by its id, which no other may have: marked as one, of a series that is none."""
+    return Message(Notice(f"test/{test}", "synthetic", "alarm", "regression", "ok", now), synthetic=True)
 
 
 def _message(store: Store, notice: Notice) -> Message:

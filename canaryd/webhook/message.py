@@ -70,7 +70,7 @@ class Message:
     def _text(self) -> str:
         lines = [f"canaryd {self.notice.series}: {_said(self.notice)}"]
         if self.synthetic:
-            lines[0] = f"[TEST, nothing is stored and no state changed] {lines[0]}"
+            lines[0] = f"[{self.notice.id}: a TEST, nothing is stored and no state changed] {lines[0]}"
         if self.verdict is not None:
             lines.append(_figures(_window(self.verdict, self.min_effect)))
         return "\n".join(lines)

@@ -199,7 +199,7 @@ def test_status_asks_the_daemon_and_the_store_is_copied(canaryd: Any, project: P
         assert alive["daemon"]["pid"] == process.pid
         assert alive["live"]["main"]["next_run"] == "2027-01-03T03:10:00+00:00"
         command = [sys.executable, "-m", "canaryd", "--config", str(project.config), "status", "--watch", "1"]
-        watching = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        watching = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert watching.stdout is not None
         seen = 0
         while seen < 2:
@@ -208,7 +208,7 @@ def test_status_asks_the_daemon_and_the_store_is_copied(canaryd: Any, project: P
             seen += f"(pid {process.pid})" in line
         watching.send_signal(signal.SIGTERM)
         assert watching.wait(PATIENCE_S) == 130
-        watching.stdout.close()
+        assert watching.communicate()[1] == "\ncanaryd: not watched any more\n"
 
 
 def test_after_a_long_sleep_the_lost_days_are_rows_and_only_today_runs(project: Project) -> None:

@@ -76,9 +76,12 @@ def alertmanager(request: pytest.FixtureRequest) -> Iterator[tuple[int, Alertman
 def test_a_test_page_is_marked_as_one(canaryd: Any, alertmanager: tuple[int, Alertmanager]) -> None:
     status, manager = alertmanager
     sent = canaryd("alert", "test", "--alertmanager", manager.url + "/", "--severity", "warning")
-    assert sent.code == (0 if status == 200 else 64), sent.err
+    assert sent.code == (0 if status == 200 else 69), sent.err
     ((path, (alert,)),) = manager.got
     assert path == "/api/v2/alerts"
+    test = alert["labels"].pop("test")
+    assert f"(test {test})" in alert["annotations"]["description"]
+    assert status != 200 or f"(warning, test {test})" in sent.out
     assert alert["labels"] == {
         "alertname": "CanarydTest",
         "severity": "warning",
@@ -90,6 +93,6 @@ def test_a_test_page_is_marked_as_one(canaryd: Any, alertmanager: tuple[int, Ale
 
 def test_an_alertmanager_that_is_not_there_is_a_sentence(canaryd: Any, port: int) -> None:
     refused = canaryd("alert", "test", "--alertmanager", f"http://127.0.0.1:{port}")
-    assert refused.code == 64
+    assert refused.code == 69
     assert "the test page was not taken" in refused.err
     assert refused.err.count("\n") == 1

@@ -175,13 +175,17 @@ def test_a_test_message_is_marked_and_stores_nothing(
     receiver = receiving(1)
     project = Project(tmp_path / "demo", receiver, port, form="slack")
     refused = canaryd("--config", project.path, "alert", "test", "--webhook")
-    assert refused.code == 64
+    assert refused.code == 69
     assert "status 503" in refused.err
     sent = canaryd("--config", project.path, "alert", "test", "--webhook")
     assert sent.code == 0, sent.err
     (body,) = receiver.accepted
     assert list(body) == ["text"]
-    assert body["text"].startswith("[TEST, nothing is stored and no state changed] canaryd synthetic: regression since")
+    test = sent.out.split()[-1]
+    marked = f"[test/{test}: a TEST, nothing is stored and no state changed] canaryd synthetic: regression since"
+    assert body["text"].startswith(marked)
+    assert receiver.keys[1] == f"synthetic/test/{test}"
+    assert receiver.keys[0] != receiver.keys[1], "a test is no repetition of the one before"
     assert "https://wiki.test/runbooks/CanarydRegressionDeclared" in body["text"]
     assert canaryd("--config", project.path, "alarms", "--json").json["alarms"] == []
     assert "hush-hush" not in refused.err + sent.out + sent.err

@@ -6,6 +6,7 @@ import os
 import sqlite3
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,13 @@ def test_a_copy_is_a_store_and_the_oldest_go(config: Config) -> None:
     assert made.stat().st_mode & 0o777 == 0o640
     with open_store(f"sqlite:///{made}") as store, store.read():
         assert store.name.endswith(made.name)
+
+
+def test_a_demo_names_its_copies_by_its_own_calendar(config: Config) -> None:
+    clock = config.path.with_name("clock.txt")
+    clock.write_text("2027-03-28T04:15:00+00:00\n")
+    made = make_copy(replace(config, demo_clock=clock))
+    assert made.name == "canaryd-2027-03-28T041500Z.sqlite"
 
 
 def test_the_copy_for_readers_needs_no_journal_beside_it(config: Config) -> None:

@@ -280,5 +280,9 @@ def test_the_holder_tells_the_webhook_also_while_it_measures_and_a_standby_does_
     assert room.orders() == [("decide", "2030-01-01"), ("tell", "2030-01-01")]
     room.tick(at(1, 1))
     assert len(room.workers) == 2, "one child at a time, and the run is not waited for"
+    room.workers[1].code = 0
+    room.tick(at(1, 1), why_untrusted="the clock was set back")
+    assert len(room.workers) == 2, "a clock that is not believed makes nothing owed"
+    room.workers[1].code = None
     room.desk.give_up(room.store, now=at(1, 1))
     assert room.workers[1].code == -9

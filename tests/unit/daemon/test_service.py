@@ -227,8 +227,8 @@ def test_events_of_a_child_become_counters(bench: Bench) -> None:
         {"event": "call", "arm": "old", "retry": True, "failure": None, "seconds": 0.7},
         {"event": "program", "failure": None, "seconds": 0.15},
         {"event": "program", "failure": "timeout", "seconds": 8.0},
-        {"event": "message", "failed": True},
-        {"event": "message", "failed": False},
+        {"event": "message", "notice": "alarm/1", "failed": "status 503"},
+        {"event": "message", "notice": "alarm/2", "failed": None},
         {"event": "write", "failed": None},
         {"event": "write", "failed": "disk I/O error"},
         {"event": "log", "level": "warning"},
@@ -262,6 +262,7 @@ def test_what_only_the_process_knows(bench: Bench) -> None:
             "stored": None,
             "planned": None,
             "next_run": "2030-01-01T03:10:00+00:00",
+            "webhook": {"failed": {}, "next_attempt": None},
         }
     }
     bench.service.stop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -72,3 +73,24 @@ def test_the_wait_doubles_up_to_an_hour_and_starts_anew_after_a_success(store: S
     sent = len(workers)
     telling.tick(store, ORDER, now=study.now)
     assert len(workers) == sent, "nothing is owed any more"
+
+
+def test_what_was_not_taken_is_told_with_its_attempts_and_the_next(store: Store, study: Any) -> None:
+    workers = []
+
+    def start(order: Order) -> Any:
+        workers.append(FakeWorker(order))
+        return workers[-1]
+
+    telling = Telling("s", start, monotonic_s=lambda: 0.0)
+    assert telling.facts() == {"failed": {}, "next_attempt": None}
+    telling.tick(store, ORDER, now=study.now)
+    telling.note(None, "there is no file webhook-url.txt")
+    telling.note("alarm/1", "status 503")
+    workers[-1].code = 1
+    telling.tick(store, ORDER, now=study.now)
+    facts: Any = telling.facts()
+    assert facts["failed"] == {"alarm/1": {"attempts": 2, "last_error": "status 503"}}
+    assert datetime.now(UTC) < datetime.fromisoformat(facts["next_attempt"]) + timedelta(seconds=1)
+    telling.note("alarm/1", None)
+    assert telling.facts()["failed"] == {}
