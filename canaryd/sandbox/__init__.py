@@ -132,7 +132,8 @@ _PROBE = Job(
         "def look(what):\n"
         "    if what == 'cost': return sum(i * i for i in range(1_000_000))\n"
         "    if what == 'environment': return sorted(os.environ)\n"
-        "    if what == 'files': return sorted(os.listdir('/'))\n"
+        "    if what == 'files':\n"
+        "        return sorted(top for top in os.listdir('/') if any(files for _, _, files in os.walk('/' + top)))\n"
         "    return [sys.version, sorted(module.name for module in pkgutil.iter_modules())]\n"
     ),
     entry="look",
@@ -140,7 +141,9 @@ _PROBE = Job(
 )
 #: n(n + 1)(2n + 1)/6, which every process that imports this would otherwise have to add up.
 _COST = 999_999 * 1_000_000 * 1_999_999 // 6
-_SEEN = {"HOME", "LC_CTYPE", "PATH", "PWD", "PYTHONHASHSEED", "PYTHONSAFEPATH"}
+_SEEN = {"HOME", "LC_CTYPE", "PATH", "PWD", "PYTHONHASHSEED", "PYTHONSAFEPATH", "TMPDIR"}
+#: Directories of a host that hold what no candidate may read; in a sandbox they are absent or without a file.
+_HIDDEN = frozenset(("boot", "etc", "home", "media", "mnt", "opt", "root", "run", "srv", "var"))
 
 
 def probe(*, backend: Backend, rng: random.Random) -> JobResult:
@@ -161,14 +164,10 @@ def probe(*, backend: Backend, rng: random.Random) -> JobResult:
     cost, environment, root, _ = result.outputs
     if cost != _COST or not isinstance(environment, list) or not isinstance(root, list):
         raise _unavailable("a program of known result returned another one")
-    seen = sorted(set(map(str, environment)) - _SEEN) + sorted(name for name in map(str, root) if name in _HIDDEN)
+    seen = sorted(set(map(str, environment)) - _SEEN) + sorted(_HIDDEN.intersection(map(str, root)))
     if seen:
         raise _unavailable(f"a program inside can see {', '.join(seen)}")
     return result
-
-
-#: Directories of a host that hold what no candidate may read.
-_HIDDEN = ("boot", "home", "mnt", "opt", "root", "run", "srv", "sys", "var")
 
 
 def _unavailable(why: str) -> MeasurementRefused:
