@@ -51,7 +51,7 @@ def text_of(values: Mapping[str, Any], key: str, *, allowed: tuple[str, ...] = (
     """
     value = values.get(key)
     if not isinstance(value, str) or not value.strip():
-        raise LineError(f"{key} is {value!r}, but must be a text that is not empty")
+        raise LineError(f"{key} is {json.dumps(value)}, but must be a text that is not empty")
     if allowed and value not in allowed:
         raise LineError(f"{key} is {value!r}, but must be one of {', '.join(allowed)}")
     return value
@@ -88,7 +88,7 @@ def _object(line: bytes) -> Mapping[str, Any]:
     except (json.JSONDecodeError, RecursionError) as error:
         raise LineError(f"is not valid JSON ({error}); write one object on a line") from None
     if not isinstance(values, dict):
-        raise LineError(f"is a JSON {type(values).__name__}; write one object on a line")
+        raise LineError("is JSON, but no object; write one object on a line")
     return values
 
 

@@ -8,6 +8,7 @@ from typing import cast
 
 from canaryd.records import JsonValue
 from canaryd.tables import Table
+from canaryd.wording import as_toml
 
 _Check = Callable[[JsonValue], bool]
 
@@ -52,7 +53,7 @@ def request_params(table: Table) -> dict[str, JsonValue]:
             table.refuse(key, f"is unknown; allowed request parameters: {', '.join(PARAMS)}")
         said, is_sendable = PARAMS[key]
         if not is_sendable(value):
-            table.refuse(key, f"is {value!r}, but must be {said}")
+            table.refuse(key, f"is {as_toml(value)}, but must be {said}")
     return values
 
 
@@ -65,7 +66,9 @@ def json_values(table: Table) -> dict[str, JsonValue]:
     values = table.rest()
     for key, value in values.items():
         if not _is_json(value):
-            table.refuse(key, f"is {value}, which no JSON request can hold; write a text, a number, true or false")
+            table.refuse(
+                key, f"is {as_toml(value)}, which no JSON request can hold; write a text, a number, true or false"
+            )
     return {key: cast("JsonValue", value) for key, value in values.items()}
 
 

@@ -11,6 +11,7 @@ from typing import Any, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
 from canaryd.errors import ConfigError
+from canaryd.wording import as_toml
 
 T = TypeVar("T")
 
@@ -80,9 +81,9 @@ class Table:
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
         if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
-            self.refuse(key, f"is {value!r}, but must be {_example(kind)}")
+            self.refuse(key, f"is {as_toml(value)}, but must be {_example(kind)}")
         if check and (why := check(value)):
-            self.refuse(key, f"is {value!r}, but {why}")
+            self.refuse(key, f"is {as_toml(value)}, but {why}")
         return value
 
     def optional(self, key: str, kind: type[T], *, check: Callable[[T], str | None] | None = None) -> T | None:

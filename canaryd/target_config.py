@@ -75,7 +75,7 @@ def _reduced(key: str, value: JsonValue, *, withheld: bool) -> JsonValue:
     if key == "json_mode":
         return bool(value)
     if isinstance(value, dict | list):
-        raise ConfigError(f"configuration.{key} is {value!r}, but only a single value can be recorded")
+        raise ConfigError(f"configuration.{key} is {json.dumps(value)}, but only a single value can be recorded")
     return value
 
 

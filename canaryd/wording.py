@@ -1,9 +1,31 @@
-"""How counts and scores are said."""
+"""How counts, scores and values of a file are said."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
-from datetime import date
+from datetime import date, time
+from typing import Any
+
+
+def as_toml(value: Any) -> str:
+    """Return a value as a TOML file writes it, which is how its author knows it.
+
+    >>> print(as_toml([True, 1.5, "m-1", "it's", date(2026, 1, 1), {"a": float("inf")}]))
+    [true, 1.5, 'm-1', "it's", 2026-01-01, {a = inf}]
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key} = {as_toml(each)}' for key, each in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(as_toml, value))}]"
+    if isinstance(value, str):
+        is_plain = value.isprintable() and "'" not in value
+        return f"'{value}'" if is_plain else json.dumps(value, ensure_ascii=False)
+    return str(value)
 
 
 def counted(count: int, noun: str) -> str:

@@ -108,7 +108,7 @@ def _json_lines(path: Path) -> Iterator[Row]:
         except (ValueError, RecursionError) as error:
             raise ConfigError(f"{where}: this is not valid JSON ({error}); write one object on a line") from None
         if not isinstance(values, dict):
-            raise ConfigError(f"{where}: is a JSON {type(values).__name__}; write one object on a line")
+            raise ConfigError(f"{where}: is JSON, but no object; write one object on a line")
         yield Row(where, values)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -103,7 +104,9 @@ def _anchor(values: Mapping[str, Any], seen: set[str]) -> Anchor:
     for key in ("retrieval_a", "retrieval_b"):
         passage = values.get(key)
         if not isinstance(passage, str):
-            raise LineError(f"{key} is {passage!r}, but must be a text (an empty one where nothing was retrieved)")
+            raise LineError(
+                f"{key} is {json.dumps(passage)}, but must be a text (an empty one where nothing was retrieved)"
+            )
         passages.append(passage)
     return Anchor(
         id=new_id(values, seen),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -96,7 +97,7 @@ def _fields(entry: Entry) -> dict[str, JsonValue]:
 
 def _entry(values: Mapping[str, Any]) -> Entry:
     if values.get("schema_version") != SCHEMA_VERSION:
-        raise LineError(f"schema_version is {values.get('schema_version')!r}, but must be {SCHEMA_VERSION}")
+        raise LineError(f"schema_version is {json.dumps(values.get('schema_version'))}, but must be {SCHEMA_VERSION}")
     question_id, family = text_of(values, "question_id"), text_of(values, "family")
     if "substrate_error" in values:
         side = text_of(values, "substrate", allowed=SIDES)
@@ -135,12 +136,12 @@ def _entry(values: Mapping[str, Any]) -> Entry:
 def _maybe_empty(values: Mapping[str, Any], key: str) -> str:
     value = values.get(key)
     if not isinstance(value, str):
-        raise LineError(f"{key} is {value!r}, but must be a text")
+        raise LineError(f"{key} is {json.dumps(value)}, but must be a text")
     return value
 
 
 def _number(values: Mapping[str, Any], key: str) -> float:
     value = values.get(key)
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 1e15:
-        raise LineError(f"{key} is {value!r}, but must be a number of at least 0")
+        raise LineError(f"{key} is {json.dumps(value)}, but must be a number of at least 0")
     return float(value)

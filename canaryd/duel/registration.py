@@ -18,6 +18,7 @@ from canaryd.errors import ConfigError
 from canaryd.hashing import digest_parts
 from canaryd.judging import JudgeConfig, judge_of
 from canaryd.tables import Table, parse_table
+from canaryd.wording import as_toml
 
 CALLS_PER_QUESTION = 4
 #: Three thirds written as 0.333333 still add up to 1.
@@ -125,7 +126,7 @@ def _weights(table: Table) -> dict[str, float]:
     weights: dict[str, float] = {}
     for family, value in table.rest().items():
         if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= 1:
-            table.refuse(family, f"is {value!r}, but must be a number above 0 and at most 1")
+            table.refuse(family, f"is {as_toml(value)}, but must be a number above 0 and at most 1")
         weights[family] = float(value)
     if abs(sum(weights.values()) - 1) > WEIGHT_DUST:
         raise ConfigError(f"{table.source}: weights add up to {sum(weights.values()):g}, but must add up to 1")

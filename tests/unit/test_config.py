@@ -85,7 +85,7 @@ BAD = [
     ("timeout_s = 5", "timeout_s = 0",
      "config.toml:19: series[0].arm[1].timeout_s is 0.0, but must be between 0.1 and 3600"),
     ("timeout_s = 5", "timeout_s = true",
-     "config.toml:19: series[0].arm[1].timeout_s is True, but must be a number"),
+     "config.toml:19: series[0].arm[1].timeout_s is true, but must be a number"),
     ("provider = \"openai\"\nmodel = \"m2\"", "model = \"m2\"",
      "config.toml: series[0].arm[1].provider is required; add it as a text (\"...\")"),
     ("model = \"m2\"", "model = \"m2\"\nexpect_resolved = \"\"",

@@ -63,7 +63,7 @@ def test_every_key_is_required():
         ("mode", '"strict"', "mode is 'strict', but must be one of canaryd, prereg"),
         ("baseline_days", "0", "grid.baseline_days is 0, but must be between 1 and 366"),
         ("baseline_days", "20.5", "grid.baseline_days is 20.5, but must be a whole number"),
-        ("window_days", "true", "grid.window_days is True, but must be a whole number"),
+        ("window_days", "true", "grid.window_days is true, but must be a whole number"),
         (
             "horizon_days",
             "39",

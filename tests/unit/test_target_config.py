@@ -17,7 +17,7 @@ BASE: dict[str, Any] = {"provider": "p", "model": "m"}
         ({**BASE, "prefill": "x"}, "configuration.prefill is not recorded; allowed: provider, model, max_tokens"),
         ({"model": "m"}, "configuration.provider is missing"),
         ({"provider": "p", "seed": 1}, "configuration.model is missing"),
-        ({**BASE, "effort": {"level": 1}}, "configuration.effort is {'level': 1}, but only a single value"),
+        ({**BASE, "effort": {"level": 1}}, 'configuration.effort is {"level": 1}, but only a single value'),
     ],
 )
 def test_what_cannot_be_recorded_is_refused(record: Any, said: str) -> None:

@@ -32,7 +32,7 @@ GOOD = "item_id,score\na,1\nb,0\n"
         ("f.jsonl", '{"item_id": "a", "score": NaN}\n', "f.jsonl:1: score is nan"),
         ("f.jsonl", '{"item_id": "a", "score": 1}\n{"item_id": null, "score": 1}\n', "f.jsonl:2: item_id is empty"),
         ("f.jsonl", '{"item_id": "a", "score": [1]}\n', "f.jsonl:1: score is [1]"),
-        ("f.jsonl", "[1, 2]\n", "f.jsonl:1: is a JSON list"),
+        ("f.jsonl", "[1, 2]\n", "f.jsonl:1: is JSON, but no object"),
         ("f.jsonl", '{"item_id": "a",\n', "f.jsonl:1: this is not valid JSON"),
         ("f.parquet", "no parquet", "f.parquet: cannot be read as Parquet"),
         ("f.json", "[]", "f.json: a file that ends in '.json' is of no known kind"),

@@ -42,7 +42,7 @@ def test_tsv_and_json_lines(tmp_path):
         ("r.csv", "item_id,score\na\n", "r.csv:2: has 1 cells under 2 columns"),
         ("r.csv", "score,score\n1,1\n", "the column 'score' stands twice"),
         ("r.csv", 'item_id,score\n"a,1\n', "not valid CSV"),
-        ("r.jsonl", '[{"id": "a"}]\n', "r.jsonl:1: is a JSON list"),
+        ("r.jsonl", '[{"id": "a"}]\n', "r.jsonl:1: is JSON, but no object"),
         ("r.jsonl", '{"id": "a"}\n{"id"\n', "r.jsonl:2: this is not valid JSON"),
         ("r.parquet", "no parquet at all", "arquet"),
     ],

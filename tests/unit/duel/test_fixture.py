@@ -27,14 +27,14 @@ def test_a_fixture_with_every_key():
     ("row", "said"),
     [
         ({**GOOD, "id": "q1"}, "f.jsonl:2: the id 'q1' stands twice"),
-        ({**GOOD, "id": "q2", "query": " "}, "f.jsonl:2: query is ' '"),
+        ({**GOOD, "id": "q2", "query": " "}, 'f.jsonl:2: query is " "'),
         ({**GOOD, "id": "q2", "topic": "x"}, "f.jsonl:2: 'topic' is unknown; allowed: id, family, query"),
         ({**GOOD, "id": "q2", "expected_label": "right"}, "must be one of correct, partial, incorrect"),
-        ({**GOOD, "id": "q2", "notes": None}, "notes is None"),
-        ({"id": "q2", "query": "x"}, "family is None, but must be a text"),
+        ({**GOOD, "id": "q2", "notes": None}, "notes is null"),
+        ({"id": "q2", "query": "x"}, "family is null, but must be a text"),
         ({**GOOD, "id": 2}, "id is 2"),
         ('{"id": "q2", "id": "q3", "family": "f", "query": "x"}', "the key 'id' stands twice"),
-        ("[]", "f.jsonl:2: is a JSON list"),
+        ("[]", "f.jsonl:2: is JSON, but no object"),
         ("{", "f.jsonl:2: is not valid JSON"),
     ],
 )
