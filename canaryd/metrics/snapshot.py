@@ -20,6 +20,7 @@ from canaryd.metrics.values import Snapshot, Values
 from canaryd.metrics.windows import add_windows, last_day
 from canaryd.prereg import Prereg
 from canaryd.records import Alarm, Run
+from canaryd.revision import revision
 from canaryd.schedule import DAY, Owing, SlotPolicy, due_slots, next_due
 from canaryd.stats.watch_state import SentinelState, early_warning_state, sentinel_series_state
 from canaryd.store import ledger, read, regrades, sentinels
@@ -64,7 +65,7 @@ def take_snapshot(
     """
     began_s, values = time.monotonic(), Values()
     with store.read() as connection:
-        values.add("build_info", 1, __version__, "unknown", platform.python_version())
+        values.add("build_info", 1, __version__, revision() or "unknown", platform.python_version())
         values.add("store_size_bytes", queries.store_bytes(connection))
         found = [series for series in read.all_series(connection) if series.name in names]
         known = [_known(connection, series, now=now) for series in found]
