@@ -27,7 +27,7 @@ def register(config_file: str | None, series_name: str | None, start: str) -> No
     """
     from canaryd.runner.project import frozen_panel
     from canaryd.runner.registering import register as store_registration
-    from canaryd.store.engine import open_store
+    from canaryd.store.engine import file_of, open_store, parse_url
     from canaryd.studies.registration_text import Subject, keep_registration, write_document
 
     config = load_config(config_file)
@@ -38,7 +38,8 @@ def register(config_file: str | None, series_name: str | None, start: str) -> No
         registered = store_registration(chosen, panel, store=store, now=clock.now(), start_date=start_date)
         subject = Subject(chosen, panel, registered.prereg, start_date, registered.simulation)
         document = keep_registration(subject, store=store, now=clock.now())
-    path = write_document(subject, document)
+    file = file_of(parse_url(config.store_url))
+    path = write_document(subject, document, store_folder=file.parent if file else None)
     for warning in registered.warnings:
         click.echo(f"warning: {warning}", err=True)
     rule = registered.prereg.rule

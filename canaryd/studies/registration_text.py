@@ -48,21 +48,29 @@ def keep_registration(subject: Subject, *, store: Store, now: datetime) -> Regis
     return document
 
 
-def write_document(subject: Subject, document: RegistrationDocument) -> Path:
+def write_document(subject: Subject, document: RegistrationDocument, *, store_folder: Path | None) -> Path:
     """Write registration-NAME.md beside the registration and return its path.
+
+    Where that folder is not this user's to write in (a service's configuration, say), it is written into the folder of
+    the store, if that is a file.
 
     Raises:
         ConfigError: it cannot be written; the series is registered all the same, and the store has the document.
     """
-    path = subject.series.prereg.parent / f"registration-{subject.series.name}.md"
-    try:
-        path.write_bytes(document.content)
-    except OSError as error:
-        raise ConfigError(
-            f"{path}: cannot be written ({error.strerror}); the series is registered and the store keeps the document, "
-            "so nothing needs to be registered again"
-        ) from None
-    return path
+    name = f"registration-{subject.series.name}.md"
+    paths = [folder / name for folder in (subject.series.prereg.parent, store_folder) if folder]
+    problems = []
+    for path in paths:
+        try:
+            path.write_bytes(document.content)
+        except OSError as error:
+            problems.append(f"{path}: cannot be written ({error.strerror})")
+        else:
+            return path
+    raise ConfigError(
+        f"{'; '.join(problems)}; the series is registered and the store keeps the document, so nothing needs to be "
+        "registered again"
+    )
 
 
 def git_commit(folder: Path, *, files: Sequence[Path]) -> str | None:

@@ -87,7 +87,9 @@ def test_the_document_is_kept_with_its_hash(subject: Subject, tmp_path: Path) ->
         with store.read() as connection:
             assert registration_document(connection, "main") == document
             assert registration_document(connection, "other") is None
-    assert write_document(subject, document).read_bytes() == document.content
+    written = write_document(subject, document, store_folder=None)
+    assert written.parent == subject.series.prereg.parent
+    assert written.read_bytes() == document.content
     assert document.digest == digest(document.content)
 
 
@@ -120,5 +122,9 @@ def test_the_commit_says_whether_the_files_are_as_committed(tmp_path: Path) -> N
 def test_a_document_that_cannot_be_written_is_said_and_kept(subject: Subject, tmp_path: Path) -> None:
     (tmp_path / "registration-main.md").mkdir()
     document = RegistrationDocument(b"text", digest(b"text"), None, AT)
-    with pytest.raises(ConfigError, match="the series is registered and the store keeps the document"):
-        write_document(subject, document)
+    beside_store = tmp_path / "store"
+    with pytest.raises(ConfigError, match=r"store/registration-main\.md.*the series is registered and the store keeps"):
+        write_document(subject, document, store_folder=beside_store)
+    beside_store.mkdir()
+    written = write_document(subject, document, store_folder=beside_store)
+    assert (written, written.read_bytes()) == (beside_store / "registration-main.md", b"text")
