@@ -28,6 +28,26 @@ def as_toml(value: Any) -> str:
     return str(value)
 
 
+#: What a change is called, by its direction.
+DIRECTIONS = {"down": "regression", "up": "improvement"}
+#: Whose a change is, in a table; what was held against what is a sentence of the status.
+_WHOSE = {
+    "model": "likely of the model",
+    "platform": "likely of the platform or the harness",
+    "unattributed": "of the model or of the platform",
+}
+#: What the status of an estimate says, or the reason why it decides nothing.
+_STATUSES = {
+    "zero_variance": "every item moved alike, so the standard error is a floor and not an estimate",
+    "sparse": "few items moved at all, so the standard error is held up by a floor",
+    "no_overlap": "no item has a score on both sides",
+    "single_item": "only one item has a score on both sides",
+    "single_cluster": "all paired items belong to one cluster, whose spread cannot be known",
+    "too_few_clusters": "the paired items come in too few clusters for an interval",
+    "too_few_items": "too few of the items have a score on both sides",
+}
+
+
 def counted(count: int, noun: str) -> str:
     """Return a count with its noun, in the plural unless it is one.
 
@@ -38,6 +58,45 @@ def counted(count: int, noun: str) -> str:
         return f"1 {noun}"
     plural = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeiou" else f"{noun}s"
     return f"{count} {plural}"
+
+
+def spoken(name: str) -> str:
+    """Return the name of a state as it is said.
+
+    >>> spoken("no_change_detected")
+    'no change detected'
+    """
+    return name.replace("_", " ")
+
+
+def change(direction: str | None, attribution: str | None) -> str:
+    """Return what a declared change is called and whose it is; nothing where none is declared.
+
+    >>> change("down", "model"), change("up", "unattributed"), change(None, None)
+    ('regression, likely of the model', 'improvement, of the model or of the platform', '')
+    """
+    return ", ".join([*([DIRECTIONS[direction]] if direction else []), *([_WHOSE[attribution]] if attribution else [])])
+
+
+def decided(kind: str, direction: str | None, *, attribution: str | None, reasons: Iterable[str]) -> str:
+    """Return what was decided about a window in one line.
+
+    >>> decided("change", "down", attribution="model", reasons=())
+    'change (regression, likely of the model)'
+    >>> decided("not_evaluable", None, attribution=None, reasons=["too_few_days"])
+    'not evaluable (too_few_days)'
+    """
+    more = ", ".join(filter(None, (change(direction, attribution), *reasons)))
+    return f"{spoken(kind)} ({more})" if more else spoken(kind)
+
+
+def estimate_status(status: str) -> str:
+    """Return what the status of an estimate says, or why it decides nothing; `ok` where nothing is to be said.
+
+    >>> estimate_status("single_item"), estimate_status("ok")
+    ('only one item has a score on both sides', 'ok')
+    """
+    return _STATUSES[status] if status != "ok" else status
 
 
 def days_set_aside(window: int, baseline: int) -> str:

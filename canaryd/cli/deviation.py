@@ -13,6 +13,7 @@ import click
 from canaryd.cli.context import load_config
 from canaryd.errors import UsageError
 from canaryd.records import JsonValue
+from canaryd.wording import DIRECTIONS
 
 if TYPE_CHECKING:
     from canaryd.runner.deviating import Drift
@@ -177,9 +178,10 @@ def _say_begun(slot: Slot, first: date) -> None:
     click.echo(f"{slot.series.name}: epoch {slot.epoch.number + 1} begins with the slot of {first}")
     change = carried_change(slot)
     if change is not None:
+        declared = DIRECTIONS[change.verdict.direction or "down"]
         click.echo(
-            f"{slot.series.name}: the change ({change.verdict.direction}) of window {change.verdict.window_index} of "
-            f"epoch {change.verdict.epoch} stays on, carried, until it is settled with `canaryd ack --reason TEXT`"
+            f"{slot.series.name}: the {declared} of window {change.verdict.window_index} of epoch "
+            f"{change.verdict.epoch} stays on, carried, until it is settled with `canaryd ack --reason TEXT`"
         )
 
 

@@ -18,7 +18,7 @@ from canaryd.runner.clock import clock_of
 from canaryd.runner.validity import SET_ASIDE
 from canaryd.schedule import due_at
 from canaryd.windows import utc_date
-from canaryd.wording import counted
+from canaryd.wording import counted, decided
 
 
 @click.command()
@@ -57,8 +57,8 @@ def run(config_file: str | None, slot: str, series_name: str | None, no_canary: 
         if reason in SET_ASIDE:
             click.echo(f"{chosen.name} {slot_date} {arm}: all of it is set aside as {reason}: {SET_ASIDE[reason]}")
     for verdict in result.verdicts:
-        said = " ".join(word for word in (verdict.kind, verdict.direction, verdict.attribution) if word)
-        click.echo(f"{chosen.name} window {verdict.window_index}: {said} {', '.join(verdict.reasons)}".rstrip())
+        said = decided(verdict.kind, verdict.direction, attribution=verdict.attribution, reasons=verdict.reasons)
+        click.echo(f"{chosen.name} window {verdict.window_index}: {said}")
     if failed := [each.start.arm for each in result.runs if each.end and each.end.outcome != "completed"]:
         raise _incomplete(f"the slot {slot_date} of {chosen.name} is not complete ({', '.join(failed)})", result.runs)
 

@@ -8,6 +8,7 @@ import click
 
 from canaryd.cli.context import load_config
 from canaryd.errors import Locked, UsageError
+from canaryd.wording import decided
 
 
 @click.command()
@@ -46,5 +47,5 @@ def quarantine(config_file: str | None, slot: datetime, arm: str | None, reason:
         click.echo(f"verdicts that rest on it are decided anew by the process that holds the series ({held})")
         return
     for verdict in verdicts:
-        said = " ".join(word for word in (verdict.kind, verdict.direction, verdict.attribution) if word)
+        said = decided(verdict.kind, verdict.direction, attribution=verdict.attribution, reasons=verdict.reasons)
         click.echo(f"{name} window {verdict.window_index} of epoch {verdict.epoch} is decided anew: {said}")

@@ -13,7 +13,7 @@ from canaryd.errors import UsageError
 from canaryd.records import Verdict
 from canaryd.runner.clock import clock_of, set_demo_clock
 from canaryd.windows import utc_date
-from canaryd.wording import counted
+from canaryd.wording import counted, decided
 
 
 @click.command()
@@ -43,8 +43,8 @@ def rehearse(config_file: str | None, days: int, series_name: str | None) -> Non
     last = first + timedelta(days=days - 1)
     click.echo(f"{series.name}: measured {first} to {last}, {counted(days, 'day')}")
     for verdict in verdicts:
-        said = " ".join(word for word in (verdict.kind, verdict.direction, verdict.attribution) if word)
-        click.echo(f"  window {verdict.window_index}: {said.replace('_', ' ')} {', '.join(verdict.reasons)}".rstrip())
+        said = decided(verdict.kind, verdict.direction, attribution=verdict.attribution, reasons=verdict.reasons)
+        click.echo(f"  window {verdict.window_index}: {said}")
     click.echo("next: canaryd status, or canaryd rehearse --days N to go on")
 
 

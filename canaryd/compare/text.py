@@ -6,20 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from canaryd.compare.build import Comparison, GroupChange
 from canaryd.stats.estimate import Estimate, TooFew
-from canaryd.wording import counted
+from canaryd.wording import counted, estimate_status
 
 _HEADLINES = {"changed": "CHANGED", "no_change": "NO CHANGE DETECTED", "not_judged": "COULD NOT BE JUDGED"}
-_REASONS = {
-    "no_overlap": "no item has a score on both sides",
-    "single_item": "only one item has a score on both sides",
-    "single_cluster": "all paired items belong to one cluster, whose spread cannot be known",
-    "too_few_clusters": "the paired items come in too few clusters for an interval",
-    "too_few_items": "too few of the items have a score in both files",
-}
-_STATUSES = {
-    "zero_variance": "every item moved alike, so the standard error is a floor and not an estimate",
-    "sparse": "few items moved at all, so the standard error is held up by a floor",
-}
 _HEADROOMS = {
     "already_passed": "the baseline already passes nearly everything, so an improvement could hardly show",
     "already_failed": "the baseline already fails nearly everything, so a regression could hardly show",
@@ -55,7 +44,7 @@ def _lines(comparison: Comparison, names: tuple[str, str]) -> Iterator[str]:
 
 
 def _headline(comparison: Comparison) -> str:
-    why = "; ".join(_REASONS[reason] for reason in comparison.reasons)
+    why = "; ".join(estimate_status(reason) for reason in comparison.reasons)
     return f"{_HEADLINES[comparison.judgement]}: {why or _delta(comparison.estimate)}"
 
 
@@ -64,7 +53,7 @@ def _delta(estimate: Estimate | TooFew) -> str:
         return "no delta"
     delta = f"delta {_points(estimate.delta)} points"
     if isinstance(estimate, TooFew):
-        return f"{delta}, without a standard error ({_REASONS[estimate.reason]})"
+        return f"{delta}, without a standard error ({estimate_status(estimate.reason)})"
     low, high = estimate.ci or estimate.ci_item
     interval = f"{100 * estimate.confidence:g} % CI [{_points(low)}, {_points(high)}]"
     return f"{delta}, SE {100 * estimate.se:.2f}, {interval}, {counted(estimate.items_paired, 'item')}"
@@ -92,8 +81,8 @@ def _estimate(comparison: Comparison) -> Iterator[str]:
         )
     else:
         yield f"{'':<10}no day leg (fewer than two dates on a side): a shock that all items shared is not covered"
-    if estimate.status in _STATUSES:
-        yield f"{'':<10}{_STATUSES[estimate.status]}"
+    if estimate.status in ("zero_variance", "sparse"):
+        yield f"{'':<10}{estimate_status(estimate.status)}"
     yield f"{'':<10}minimum effect {100 * comparison.min_effect:g} points{_mde(comparison)}"
 
 

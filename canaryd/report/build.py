@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
+from canaryd.analysis.with_invalid import WithInvalid
 from canaryd.judging import JudgeDay
 from canaryd.prereg import Prereg
 from canaryd.records import EarlyWarningDay, Verdict
@@ -17,6 +18,7 @@ from canaryd.store.ledger import Head
 from canaryd.store.notes import SetAside
 from canaryd.store.rows import Series, StoredArm, StoredVerdict
 from canaryd.store.studies import RegistrationDocument
+from canaryd.wording import DIRECTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ class SeriesReport:
 
     `warnings` are the early warning's rows by stream, `where` is None before the first decided window, `format_moves`
     are what the latest re-grading of all replies says of the verdicts, `judge` are its slots, none without one.
+    `set_aside_days` are by arm how many days of the latest decided window and of its baseline are set aside as a whole;
+    `with_invalid` are the windows that rest on invalid samples with those counted, None where nobody asked.
     """
 
     headline: str
@@ -90,6 +94,8 @@ class SeriesReport:
     format_moves: tuple[str, ...]
     judge: tuple[JudgeDay, ...]
     ledger: Head | None
+    set_aside_days: Mapping[str, tuple[int, int]]
+    with_invalid: tuple[WithInvalid, ...] | None
 
     @property
     def name(self) -> str:
@@ -148,7 +154,7 @@ def _events_of(verdict: Verdict) -> Iterator[Event]:
             shift = f"token shift of {arm} in {window_label(verdict)}: {100 * tokens['change']:+z.0f} %"
             yield Event(known, shift)
     if verdict.kind == "change":
-        declared = "regression" if verdict.direction == "down" else "improvement"
+        declared = DIRECTIONS[verdict.direction or "down"]
         yield Event(known, f"declared {declared} in {window_label(verdict)}, attribution: {verdict.attribution}")
 
 

@@ -53,6 +53,6 @@ def _judged(report: SeriesReport) -> Table | None:
     rows = []
     for arm in (curve.arm for curve in report.arms if curve.arm in clauses["arms"]):
         estimate = clauses["arms"][arm]["judged"]
-        rows.append((arm, words.signed(estimate["delta"]), words.bounds(estimate.get("ci")), estimate["status"]))
+        rows.append((arm, *words.stored_cells(estimate)))
     caption = f"{clauses['judged_excluded']} judged items in the latest window: described, never declared"
     return Table(caption, ("arm", "delta, points", report.interval, "status"), rows)

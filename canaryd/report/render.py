@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from sqlalchemy import Connection
 
 from canaryd import prereg as registration
 from canaryd.analysis.beside import event_text
+from canaryd.analysis.with_invalid import windows_with_invalid
 from canaryd.judging import JudgeDay, judge_days
 from canaryd.prereg import Prereg
 from canaryd.records import EarlyWarningDay
@@ -24,17 +26,20 @@ from canaryd.report.markdown import as_markdown
 from canaryd.report.page import as_page
 from canaryd.report.places import dates_section, places_section
 from canaryd.report.plots import series_svg
-from canaryd.report.verdicts import beside_section, curves_section, verdict_section
+from canaryd.report.verdicts import beside_section, curves_section, verdict_section, with_invalid_section
 from canaryd.report.where import read_where
+from canaryd.stats.params import RuleParams
 from canaryd.store import epochs, ledger, read, samples, studies
 from canaryd.store.engine import Store
 from canaryd.store.events import events
 from canaryd.store.judges import readings
-from canaryd.store.notes import set_aside_by_hand
-from canaryd.store.rows import Span
+from canaryd.store.notes import days_set_aside, set_aside_by_hand
+from canaryd.store.rows import Series, Span, StoredVerdict
+from canaryd.windows import Grid
 
 _SECTIONS: tuple[Callable[[SeriesReport], Section | None], ...] = (
     verdict_section,
+    with_invalid_section,
     judge_section,
     curves_section,
     dates_section,
@@ -47,16 +52,21 @@ _SECTIONS: tuple[Callable[[SeriesReport], Section | None], ...] = (
 )
 
 
-def write_report(store: Store, series: str, *, headline: str, folder: Path) -> tuple[Path, Path]:
+def write_report(
+    store: Store, series: str, *, headline: str, folder: Path, include_invalid: bool = False
+) -> tuple[Path, Path]:
     """Write the report of a series and return the paths of its one picture (SVG) and its page (HTML, no network).
 
-    Beside them stand the same report as Markdown and the pictures that it shows.
+    Beside them stand the same report as Markdown and the pictures that it shows. With `include_invalid` a section says
+    what the rule would have said with the invalid samples counted.
 
     Raises:
         UsageError: the series is not registered.
     """
     with store.read() as connection:
         report = load_report(connection, series, headline=headline)
+        if include_invalid:
+            report = replace(report, with_invalid=windows_with_invalid(connection, series))
     document = build_document(report)
     folder.mkdir(parents=True, exist_ok=True)
     picture, page = folder / f"{series}.svg", folder / f"{series}.html"
@@ -117,7 +127,27 @@ def load_report(connection: Connection, series: str, *, headline: str) -> Series
         format_moves=format_moves(connection, series),
         judge=_judge_days(connection, series, protocol=protocol),
         ledger=ledger.head(connection, series),
+        set_aside_days=_set_aside_days(connection, stored, rule=protocol.rule, verdicts=verdicts),
+        with_invalid=None,
     )
+
+
+def _set_aside_days(
+    connection: Connection, series: Series, *, rule: RuleParams, verdicts: Sequence[StoredVerdict]
+) -> dict[str, tuple[int, int]]:
+    """Return by arm how many days of the latest decided window and of its baseline are set aside as a whole."""
+    if not verdicts:
+        return {}
+    latest = verdicts[-1].verdict
+    first = next(one.first_date for one in epochs.epochs(connection, series) if one.number == latest.epoch)
+    grid = Grid(first, rule.baseline_days, rule.window_days)
+    return {
+        arm: (
+            sum(grid.index_of(day) == latest.window_index for day in days),
+            sum(grid.index_of(day) == 0 for day in days),
+        )
+        for arm, days in days_set_aside(connection, series.name).items()
+    }
 
 
 def _judge_days(connection: Connection, series: str, *, protocol: Prereg) -> tuple[JudgeDay, ...]:

@@ -10,6 +10,7 @@ from canaryd.report import words
 from canaryd.report.build import ArmCurve, SeriesReport, WindowPoint, window_label
 from canaryd.report.document import Fold, Part, Picture, Section, Table, Text
 from canaryd.report.plots import draw_deltas, draw_scores, draw_tokens, picture
+from canaryd.wording import change, days_set_aside, spoken
 
 
 def verdict_section(report: SeriesReport) -> Section:
@@ -42,14 +43,14 @@ def _all_windows(report: SeriesReport) -> Table:
             (
                 window_label(verdict),
                 f"{clauses['first']} to {clauses['last']}",
-                f"{verdict.kind.replace('_', ' ')}{_alone(verdict)}",
-                " ".join(part for part in (verdict.direction, verdict.attribution) if part) or "-",
+                f"{spoken(verdict.kind)}{_alone(verdict)}",
+                change(verdict.direction, verdict.attribution) or "-",
                 words.signed(estimate["delta"]),
                 words.bounds(estimate.get("ci")),
                 words.points(clauses["mde"]["two_windows"] if clauses["mde"] else None),
             )
         )
-    head = ("window", "days", "verdict", "direction, attribution", "delta, points", report.interval, "MDE of the rule")
+    head = ("window", "days", "verdict", "which change", "delta, points", report.interval, "MDE of the rule")
     return Table("Every decided window of the tracked arm against the baseline", head, rows)
 
 
@@ -65,7 +66,7 @@ def _windows(whose: str, clauses: Mapping[str, Any]) -> Iterator[Table]:
         if clauses[which]:
             state = clauses[which]
             rows = [words.clause_row(clause) for clause in (*state["evaluable"], *state["hit"])]
-            caption = f"{whose}, window {state['index']}: {state['state'].replace('_', ' ')}"
+            caption = f"{whose}, window {state['index']}: {spoken(state['state'])}"
             yield Table(caption, ("clause", "outcome", "figure", "limit"), rows)
 
 
@@ -149,18 +150,18 @@ def beside_section(report: SeriesReport) -> Section:
     tokens, outcomes, counted, targets = [], [], [], []
     for arm in (curve.arm for curve in report.arms if curve.arm in clauses["arms"]):
         beside = clauses["arms"][arm]
-        change, room = beside["tokens"], beside["headroom"]
+        used, room = beside["tokens"], beside["headroom"]
         tokens.append(
             (
                 arm,
-                change["state"],
-                words.signed(change["change"]),
-                words.bounds(change["ci"]),
-                f"{room['state']}, {words.points(room['mean'])}" if room else words.UNKNOWN,
+                spoken(used["state"]),
+                words.signed(used["change"]),
+                words.bounds(used["ci"]),
+                f"{spoken(room['state'])}, {words.points(room['mean'])}" if room else words.UNKNOWN,
             )
         )
         if wrong := beside["counted_as_wrong"]:
-            counted.append((arm, words.signed(wrong["delta"]), words.bounds(wrong.get("ci")), wrong["status"]))
+            counted.append((arm, *words.stored_cells(wrong)))
         targets.append(
             (
                 arm,
@@ -169,13 +170,14 @@ def beside_section(report: SeriesReport) -> Section:
                 ", ".join(beside["configuration"]["unknown"]) or "none",
             )
         )
+        aside = days_set_aside(*report.set_aside_days.get(arm, (0, 0)))
         outcomes += [
             (
                 f"{arm}: {test['kind']}",
                 f"{test['failed_baseline']} of {beside['outcomes']['answered_baseline']}",
                 f"{test['failed_window']} of {beside['outcomes']['answered_window']}",
                 words.p_value(test["p"]),
-                "moved" if test["moved"] else "ok",
+                "; ".join(filter(None, ("moved" if test["moved"] else "ok", aside))),
             )
             for test in beside["outcomes"]["tests"]
         ]
@@ -188,18 +190,48 @@ def beside_section(report: SeriesReport) -> Section:
         parts.append(Table(caption, ("arm", "delta, points", report.interval, "status"), counted))
     head = ("arm", "models that answered", "configuration that changed", "cannot be compared")
     parts.append(Fold("What answered", [Table("What answered, and what was recorded of it", head, targets)]))
+    parts += _left_out(report)
     head = ("arm: kind", "in the baseline", "in the window", "exact p", "state")
     parts.append(Fold("Answers without a measurement", [Table("Outcome failures by kind", head, outcomes)]))
     parts += _across_epochs(report, clauses)
     return Section("Beside the verdict", parts)
 
 
+def _left_out(report: SeriesReport) -> Iterator[Text]:
+    """Say of each arm how many days are in no figure here, of refusals and the like either."""
+    for arm, days in report.set_aside_days.items():
+        if aside := days_set_aside(*days):
+            yield Text(f"{arm}: {aside}, left out of every estimate and every rate.")
+
+
+def with_invalid_section(report: SeriesReport) -> Section | None:
+    """Return what the rule would have said with what was set aside counted; None where nobody asked for it."""
+    if report.with_invalid is None:
+        return None
+    mark = "None of this is a verdict: it was computed for this page alone, nothing of it is stored or declared."
+    counted = {(one.epoch, one.window): one for one in report.with_invalid}
+    rows = [
+        (
+            window_label(verdict),
+            spoken(verdict.kind),
+            ": ".join(filter(None, (spoken(one.verdict), ", ".join(map(spoken, one.reasons))))),
+            change(one.direction, one.attribution) or "-",
+            words.signed(one.delta),
+            words.bounds(None if one.ci_lower is None else (one.ci_lower, one.ci_upper)),
+            words.counts(one.invalid),
+        )
+        for verdict in (stored.verdict for stored in report.verdicts)
+        if (one := counted.get((verdict.epoch, verdict.window_index))) is not None and one.verdict is not None
+    ]
+    head = ("window", "the verdict", "would be", "which change", "delta, points", report.interval, "invalid samples")
+    found = Table("What the rule would have said, which is no verdict", head, rows)
+    nothing = Text("No decided window rests on an invalid sample, so nothing would be otherwise.")
+    return Section("With invalid samples counted: no verdicts", [Text(mark), found if rows else nothing])
+
+
 def _across_epochs(report: SeriesReport, clauses: Mapping[str, Any]) -> Iterator[Table]:
     """Return the comparison with the baselines of earlier epochs: described, never declared."""
     for earlier in clauses["across_epochs"]:
-        rows = [
-            (arm, words.signed(found["delta"]), words.bounds(found.get("ci")), found["status"])
-            for arm, found in earlier["arms"].items()
-        ]
+        rows = [(arm, *words.stored_cells(found)) for arm, found in earlier["arms"].items()]
         caption = f"Against the baseline of epoch {earlier['epoch']} ({earlier['first']} to {earlier['last']})"
         yield Table(f"{caption}: described, never declared", ("arm", "delta, points", report.interval, "status"), rows)

@@ -7,6 +7,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from canaryd.stats.estimate import Estimate, TooFew
+from canaryd.wording import estimate_status, spoken
 
 UNKNOWN = "unknown"
 
@@ -82,17 +83,26 @@ def estimate_cells(estimate: Estimate | TooFew) -> tuple[str, str, str]:
     An estimate that can decide nothing has no interval: with so few clusters it would be as wide as one likes.
     """
     if isinstance(estimate, TooFew):
-        return signed(estimate.delta), UNKNOWN, estimate.reason
+        return signed(estimate.delta), UNKNOWN, estimate_status(estimate.reason)
     if not estimate.decidable:
-        return signed(estimate.delta), UNKNOWN, estimate.status
-    return signed(estimate.delta), bounds(estimate.ci or estimate.ci_item), estimate.status
+        return signed(estimate.delta), UNKNOWN, estimate_status(estimate.status)
+    return signed(estimate.delta), bounds(estimate.ci or estimate.ci_item), estimate_status(estimate.status)
+
+
+def stored_cells(estimate: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return delta, interval and status of an estimate as a verdict holds it.
+
+    >>> stored_cells({"delta": 0.1, "status": "ok", "ci": [0.05, 0.15]})
+    ('+10.0', '[+5.0, +15.0]', 'ok')
+    """
+    return signed(estimate["delta"]), bounds(estimate.get("ci")), estimate_status(estimate["status"])
 
 
 def clause_row(clause: Mapping[str, Any]) -> tuple[str, str, str, str]:
     """Return a stored clause in words: what is asked, how it came out, its figure, its limit."""
-    text, kind = _CLAUSES.get(clause["clause"], (clause["clause"].replace("_", " "), "count"))
-    figures = (_figure(clause[part], kind) for part in ("figure", "limit"))
-    return text, "met" if clause["passed"] else "not met", *figures
+    text, kind = _CLAUSES.get(clause["clause"], (spoken(clause["clause"]), "count"))
+    outcome = "met" if clause["passed"] else "not met"
+    return text, outcome, _figure(clause["figure"], kind), _figure(clause["limit"], kind)
 
 
 def _figure(value: Any, kind: str) -> str:

@@ -4,7 +4,7 @@ from canaryd.status.build import build_status
 from canaryd.status.check import Check, check_status
 from canaryd.status.live import Live, ask_daemon
 from canaryd.status.load import read_status
-from canaryd.status.model import SeriesRecords, SeriesStatus, Status, WindowFigures, WithInvalid
+from canaryd.status.model import SeriesRecords, SeriesStatus, Status, WindowFigures
 from canaryd.status.text import as_text, with_invalid_text
 
 __all__ = [
@@ -14,7 +14,6 @@ __all__ = [
     "SeriesStatus",
     "Status",
     "WindowFigures",
-    "WithInvalid",
     "as_text",
     "ask_daemon",
     "build_status",

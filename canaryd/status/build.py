@@ -251,8 +251,7 @@ def _window(stored: StoredVerdict, records: SeriesRecords) -> WindowFigures:
 
 def _count_in(grid: Grid, index: int, *, days: Sequence[date]) -> int:
     """Return how many of the days lie in a window; 0 is the baseline."""
-    window = grid.window(index)
-    return sum(window.first <= day <= window.last for day in days)
+    return sum(grid.index_of(day) == index for day in days)
 
 
 def _across(one: Mapping[str, Any], arm: str, *, estimate: Mapping[str, Any]) -> AcrossEpochs:

@@ -293,31 +293,6 @@ class SeriesStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class WithInvalid:
-    """What the rule says of the latest decided window of a series with the invalid samples counted; never stored.
-
-    `invalid` is how many samples of the window, the one before it and the baseline are invalid, by reason. Where there
-    is none the verdict is the stored one and is not made again: every field after it is then empty, as it is, with
-    `window`, before the first decided window.
-    """
-
-    series: str
-    epoch: int | None = None
-    window: int | None = None
-    invalid: Mapping[str, int] = field(default_factory=dict)
-    verdict: str | None = None
-    direction: str | None = None
-    reasons: tuple[str, ...] = ()
-    delta: float | None = None
-    ci_lower: float | None = None
-    ci_upper: float | None = None
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """Return it as JSON."""
-        return {key: _plain(value) for key, value in asdict(self).items()}
-
-
-@dataclass(frozen=True, slots=True)
 class Status:
     """The status of a store; `clock` is `system`, or `demo` where a demo's frozen calendar is obeyed."""
 

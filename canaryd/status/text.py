@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from canaryd.runner.validity import SET_ASIDE
 from canaryd.status.judge import judge_banner, judge_lines
@@ -15,13 +16,23 @@ from canaryd.status.model import (
     Status,
     StreamStatus,
     WindowFigures,
-    WithInvalid,
 )
 from canaryd.status.remedies import remedy
-from canaryd.wording import counted, dated, days_set_aside, interval, points
+from canaryd.wording import (
+    DIRECTIONS,
+    counted,
+    dated,
+    days_set_aside,
+    decided,
+    estimate_status,
+    interval,
+    points,
+)
+
+if TYPE_CHECKING:
+    from canaryd.analysis.with_invalid import WithInvalid
 
 _MARKS = {"ok": "●", "warming_up": "○", "not_evaluable": "!"}
-_DIRECTIONS = {"down": "regression", "up": "improvement"}
 _ATTRIBUTIONS = {
     "model": "the model under this alias likely changed; the control did not move alike",
     "platform": "the control moved as well: the platform or the harness likely changed",
@@ -60,7 +71,9 @@ def _live(one: LiveSeries, name: str) -> str:
 
 def with_invalid_text(found: Sequence[WithInvalid]) -> str:
     """Return what would have been said with the invalid samples counted: a heading and one line per series."""
-    return "\n".join(["with invalid samples counted (nothing is stored of this)", *map(_with_invalid, found)])
+    return "\n".join(
+        ["with invalid samples counted (no verdict, nothing is stored of this)", *map(_with_invalid, found)]
+    )
 
 
 def _with_invalid(one: WithInvalid) -> str:
@@ -69,7 +82,7 @@ def _with_invalid(one: WithInvalid) -> str:
     if one.verdict is None:
         return f"  {one.series}: window {one.window} rests on no invalid sample, nothing would be otherwise"
     counted = ", ".join(f"{count} {reason}" for reason, count in one.invalid.items())
-    verdict = " ".join(filter(None, (one.verdict, one.direction, f"({', '.join(one.reasons)})" if one.reasons else "")))
+    verdict = decided(one.verdict, one.direction, attribution=one.attribution, reasons=one.reasons)
     delta = f"delta {points(one.delta)} {interval(one.ci_lower, one.ci_upper)}".rstrip()
     return f"  {one.series}: window {one.window} would be {verdict}, {delta}; invalid samples: {counted}"
 
@@ -78,11 +91,11 @@ def sentence_of(series: SeriesStatus) -> str:
     """Return the headline of one series: what is declared, or how large a change could have gone unseen."""
     window = series.window if series.window and series.window.epoch == series.epoch else None
     if window is not None and window.verdict == "change":
-        declared = _DIRECTIONS[window.direction or "down"]
+        declared = DIRECTIONS[window.direction or "down"]
         call = _ATTRIBUTIONS[window.attribution or "unattributed"]
         return f"{series.name}: declared {declared} of {points(window.arms[0].delta)} in two windows; {call}"
     if series.carried:
-        declared = _DIRECTIONS[series.carried.direction or "down"]
+        declared = DIRECTIONS[series.carried.direction or "down"]
         return (
             f"{series.name}: carried {declared}, declared in window {series.carried.window} of epoch "
             f"{series.carried.epoch}, which has ended; not settled"
@@ -241,7 +254,7 @@ def _beneath(arm: ArmFigures) -> Iterator[str]:
 
 
 def _arm(arm: ArmFigures, panel_items: int) -> str:
-    note = "" if arm.status == "ok" else f"   [{arm.status}]"
+    note = "" if arm.status == "ok" else f"   [{estimate_status(arm.status)}]"
     head = (arm.arm if arm.arm == arm.role else f"{arm.arm} ({arm.role})").ljust(20)
     delta = f"delta {points(arm.delta)} {interval(arm.ci_lower, arm.ci_upper)}".ljust(40)
     headroom = f"   headroom {arm.headroom}" if arm.headroom not in (None, "ok") else ""

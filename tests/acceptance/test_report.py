@@ -5,6 +5,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from canaryd.wording import change
+
 
 def cells(markdown: str, first: str) -> list[str]:
     """Return the cells of the first row of a table that begins with a given cell."""
@@ -35,7 +37,7 @@ def test_report_status_check_and_metrics_give_the_same_numbers(canaryd: Any, qui
         return f"[{points(arm[kind + 'ci_lower'])}, {points(arm[kind + 'ci_upper'])}]"
 
     _, verdict, call, *figures = cells(markdown, f"window {window['index']}")
-    assert (verdict, call) == ("change", f"{check['direction']} {check['attribution']}")
+    assert (verdict, call) == ("change", change(check["direction"], check["attribution"]))
     assert figures == [points(tracked["delta"]), interval(tracked, ""), f"{100 * window['mde']:.1f}"]
     both = markdown[markdown.index("*Delta by window") :]
     assert cells(both, f"window {window['index']}") == [

@@ -73,7 +73,7 @@ def test_the_instrument_is_valid_and_sees_the_change(life: tuple[Path, str]) -> 
     assert "phi = V_day / V_obs" in printed
     assert "This instrument cannot see most changes smaller than" in printed
     assert "main: measured 2027-03-01 to 2027-04-09, 40 days" in printed
-    assert "window 3: change down model" in printed
+    assert "window 3: change (regression, likely of the model)" in printed
     assert "exit code 1: it changed" in printed
     assert "main: declared regression of" in (folder / "report/main.md").read_text()
     assert (folder / "report/main.html").exists()

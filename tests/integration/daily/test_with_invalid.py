@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from canaryd.analysis.with_invalid import WithInvalid, windows_with_invalid, with_invalid
 from canaryd.cli import cli
 from canaryd.records import Ask, Reply
 from canaryd.runner.quarantine import set_aside
-from canaryd.status import WithInvalid
-from canaryd.status.with_invalid import with_invalid
 from canaryd.store import ledger, read
+from canaryd.wording import spoken
 
-HEADING = "with invalid samples counted (nothing is stored of this)"
+HEADING = "with invalid samples counted (no verdict, nothing is stored of this)"
 CONFIG = """
 [store]
 url = "{url}"
@@ -83,7 +83,8 @@ def test_a_quarantined_slot_is_counted_again_and_nothing_is_stored(world: Any, s
     assert text.startswith(status().rstrip("\n")), "what is stored is shown as ever"
     heading, line = text.splitlines()[-2:]
     assert heading == HEADING
-    assert line.startswith(f"  s: window 1 would be {found.verdict}")
+    assert found.verdict is not None
+    assert line.startswith(f"  s: window 1 would be {spoken(found.verdict)}")
     assert "delta -12.5 points [" in line
     assert line.endswith("; invalid samples: 12 operator")
     with world.store.read() as connection:
@@ -109,6 +110,7 @@ def test_with_the_slot_counted_it_is_what_was_said_before_it_was_set_aside(world
     world.decide(9)
     with world.store.read() as connection:
         found = with_invalid(connection, "s")
+        assert windows_with_invalid(connection, "s") == (found,)
     assert (found.verdict, found.direction, found.reasons) == (first.kind, first.direction, first.reasons)
     estimate = first.clauses["window"]["estimate"]
     assert (found.delta, [found.ci_lower, found.ci_upper]) == (
@@ -122,5 +124,7 @@ def test_without_an_invalid_sample_it_says_so(world: Any, status: Any) -> None:
         assert with_invalid(connection, "s") == WithInvalid("s")
     assert status("--include-invalid").endswith(f"{HEADING}\n  s: no window is decided yet\n")
     world.decide(9)
+    with world.store.read() as connection:
+        assert windows_with_invalid(connection, "s") == ()
     said = "  s: window 1 rests on no invalid sample, nothing would be otherwise\n"
     assert status("--include-invalid").endswith(f"{HEADING}\n{said}")

@@ -16,18 +16,19 @@ from sqlalchemy import text
 
 from canaryd.report import words
 from canaryd.report.build import SeriesReport
-from canaryd.report.document import Document, Section, Table
+from canaryd.report.document import Document, Section, Table, Text
 from canaryd.report.limits import people_section
 from canaryd.report.markdown import as_markdown
 from canaryd.report.page import as_page
 from canaryd.report.places import places_section
 from canaryd.report.plots import draw_scores, picture
 from canaryd.report.render import build_document, load_report, write_report
-from canaryd.report.verdicts import verdict_section
+from canaryd.report.verdicts import beside_section, verdict_section
 from canaryd.stats.estimate import Estimate
 from canaryd.store.engine import Store
 from canaryd.store.notes import SetAside
 
+TOO_FEW = "the paired items come in too few clusters for an interval"
 HEADLINE = "play: declared <regression> of -41.6 points"
 
 
@@ -275,5 +276,39 @@ def test_a_group_of_too_few_templates_has_a_delta_and_no_interval(report: Series
     (group,) = (one for one in report.where.families if one.group == "sums")
     assert isinstance(group.estimate, Estimate)
     few = replace(group.estimate, decidable=False, status="too_few_clusters")
-    assert words.estimate_cells(few) == (words.signed(group.estimate.delta), "unknown", "too_few_clusters")
+    assert words.estimate_cells(few) == (words.signed(group.estimate.delta), "unknown", TOO_FEW)
     assert words.estimate_cells(group.estimate)[1] == words.bounds(group.estimate.ci)
+
+
+def test_no_cell_about_an_estimate_or_a_verdict_is_a_name_of_the_code(report: SeriesReport, document: Document) -> None:
+    (windows,) = [table for table in tables(verdict_section(report)) if table.head[0] == "window"]
+    assert [row[2:4] for row in windows.rows][2:] == [("change", "regression, likely of the model")] * 2
+    for section in document.sections:
+        for table in tables(section):
+            shown = [n for n, head in enumerate(table.head) if head in ("status", "which change", "verdict", "state")]
+            assert not [row[n] for row in table.rows for n in shown if "_" in row[n]], table.caption
+
+
+def test_days_that_are_set_aside_stand_beside_the_outcomes_that_leave_them_out(report: SeriesReport) -> None:
+    assert report.set_aside_days == {"small": (1, 0)}
+    section = beside_section(report)
+    said = "small: 1 day set aside in the window, left out of every estimate and every rate."
+    assert said in [part.text for part in section.parts if isinstance(part, Text)]
+    (outcomes,) = [table for table in tables(section) if table.caption == "Outcome failures by kind"]
+    states = {row[0].partition(":")[0]: row[-1] for row in outcomes.rows}
+    assert states["small"] == "ok; 1 day set aside in the window"
+    assert "set aside" not in states["large"]
+
+
+def test_what_invalid_samples_would_have_changed_is_marked_as_no_verdict(
+    played: Store, document: Document, tmp_path: Path
+) -> None:
+    title = "With invalid samples counted: no verdicts"
+    assert title not in [section.title for section in document.sections], "only where somebody asks for it"
+    write_report(played, "play", headline=HEADLINE, folder=tmp_path, include_invalid=True)
+    page = (tmp_path / "play.md").read_text()
+    section = page[page.index(f"## {title}") :].split("\n## ")[0]
+    assert "None of this is a verdict" in section
+    (row,) = [line for line in section.splitlines() if line.startswith("| window 4 ")]
+    assert row.endswith("| 24 (saturated 24) |")
+    assert "| change | change |" in row
