@@ -9,11 +9,11 @@ import click
 
 from canaryd.cli.context import load_config
 from canaryd.config import Config, SeriesConfig
-from canaryd.errors import UsageError
-from canaryd.records import Verdict
+from canaryd.errors import MeasurementRefused, UsageError
+from canaryd.records import Run, Verdict
 from canaryd.runner.clock import clock_of, set_demo_clock
 from canaryd.windows import utc_date
-from canaryd.wording import counted, decided
+from canaryd.wording import counted, dated, decided
 
 
 @click.command()
@@ -32,19 +32,31 @@ def rehearse(config_file: str | None, days: int, series_name: str | None) -> Non
     series = config.one_series(series_name)
     first = _first_day(config, series)
     verdicts: list[Verdict] = []
+    runs: list[Run] = []
     with click.progressbar(length=days, label="days", file=sys.stderr, show_pos=True) as bar:
         for number in range(days):
             day = first + timedelta(days=number)
             set_demo_clock(config, day, minute=config.schedule.due_minute)
-            verdicts += measure_slot(config, series, slot_date=day).verdicts
+            result = measure_slot(config, series, slot_date=day)
+            runs += result.runs
+            verdicts += result.verdicts
             bar.update(1)
         set_demo_clock(config, first + timedelta(days=days), minute=0)
         verdicts += decide_due(config, series.name)
     last = first + timedelta(days=days - 1)
     click.echo(f"{series.name}: measured {first} to {last}, {counted(days, 'day')}")
+    ends = [(run.start, run.end) for run in runs if run.end is not None]
+    failed = [(start, end) for start, end in ends if end.outcome != "completed"]
+    for line in dated((start.slot_date, f"{start.arm}: {end.outcome} {end.reason}") for start, end in failed):
+        click.echo(f"  {line}")
     for verdict in verdicts:
         said = decided(verdict.kind, verdict.direction, attribution=verdict.attribution, reasons=verdict.reasons)
         click.echo(f"  window {verdict.window_index}: {said}")
+    if ends and all(end.outcome == "refused" for _, end in ends):
+        raise MeasurementRefused(
+            f"no arm of {series.name} was asked on any of these days; see what `canaryd doctor` says to do about it",
+            reason="incomplete",
+        )
     click.echo("next: canaryd status, or canaryd rehearse --days N to go on")
 
 

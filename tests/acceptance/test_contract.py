@@ -203,6 +203,20 @@ def test_under_a_demo_clock_a_later_slot_can_be_named(canaryd: Any, project: Pat
     assert say(canaryd, "run", "--slot", today().isoformat()).code == 64
 
 
+def test_a_rehearsal_says_which_arm_was_closed_on_which_days(canaryd: Any, project: Path) -> None:
+    (project / "clock.txt").write_text(f"{today()}T00:00:00+00:00\n")
+    edit(project, "[schedule]", '[demo]\nclock = "clock.txt"\n[schedule]')
+    edit(project, 'model = "small"', 'model = "small"\ncredential = "mine"')
+    one = say(canaryd, "rehearse", "--days", "2")
+    span = f"2 times from {today()} to {today() + timedelta(days=1)}"
+    assert (one.code, f"  {span}, control: refused credentials: there is no key 'mine'" in one.out) == (0, True), (
+        one.out
+    )
+    edit(project, 'model = "large"', 'model = "large"\ncredential = "mine"')
+    none = say(canaryd, "rehearse", "--days", "1")
+    assert (none.code, "no arm of main was asked on any of these days" in none.err) == (69, True), none.err
+
+
 def test_a_budget_refuses_before_the_first_call(canaryd: Any, project: Path) -> None:
     edit(project, "[[series.arm]]", "budget = { calls_per_day = 10 }\n[[series.arm]]")
     refused = say(canaryd, "run")
