@@ -10,6 +10,7 @@ from canaryd.analysis.evidence import Evidence
 from canaryd.analysis.subject import Subject
 from canaryd.judging import JudgeDay, judge_days, turns
 from canaryd.records import JsonValue
+from canaryd.stats.attribution import difference_in_differences
 from canaryd.stats.cells import Cell, Cells
 from canaryd.stats.outcomes import OutcomeCounts, counted_as_wrong, outcome_tests
 from canaryd.stats.paired import paired_delta
@@ -35,6 +36,7 @@ def beside(evidence: Evidence, index: int, *, earlier: Sequence[Subject] = ()) -
         "last": window.last.isoformat(),
         "arms": {arm: _arm(evidence, arm, index=index) for arm in (*subject.arms, *subject.replicas)},
         "replicas": {arm: _replica(evidence, arm, index=index) for arm in subject.replicas},
+        "differences": _differences(evidence, index),
         "across_epochs": [_across(evidence, index, earlier=one) for one in earlier if one.epoch.number in compared],
         "coincides_with": coincidences(evidence, index),
         "validity_notes": evidence.validity_notes(index),
@@ -88,6 +90,19 @@ def _replica(evidence: Evidence, arm: str, *, index: int) -> JsonValue:
     """Return the estimate of a replica, which is printed and decides nothing."""
     before, here = (evidence.cells(evidence.span(arm, period)) for period in (0, index))
     return _compared(before, here, subject=evidence.subject)
+
+
+def _differences(evidence: Evidence, index: int) -> dict[str, JsonValue]:
+    """Return the tracked arm's change minus that of each control, in this window alone: no call rests on it."""
+    subject, before, here = evidence.subject, evidence.window(0), evidence.window(index)
+    return {
+        control: difference_in_differences(
+            *zip(before.together(control), here.together(control), strict=True),
+            clusters=subject.panel.clusters,
+            params=subject.prereg.rule.estimate,
+        ).to_json()
+        for control in subject.controls
+    }
 
 
 def _tokens(evidence: Evidence, span: Span) -> TokenCells:

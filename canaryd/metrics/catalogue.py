@@ -122,7 +122,7 @@ window_outcome_failure_ratio | series arm window | Share of the window's answers
 window_pairs | series arm window | Items that pair with the baseline.
 window_unpaired_items | series arm window | Items of the panel that do not pair with the baseline.
 window_usable_days | series arm window | Days of the window with enough measured items.
-window_difference_ratio | series window | Change of the tracked arm minus that of the control, over shared items.
+window_difference_ratio | series window | Change of the tracked arm minus that of the first control, over shared items.
 window_difference_ci_lower_ratio | series window | Lower bound of the difference's confidence interval.
 window_difference_ci_upper_ratio | series window | Upper bound of the difference's confidence interval.
 window_tokens_change_ratio | series arm window | Relative change of the output tokens against the baseline.

@@ -73,10 +73,8 @@ def _add_arm(values: Values, clauses: Clauses, *, arm: StoredArm, series: str, w
 
 
 def _add_difference(values: Values, clauses: Clauses, *, series: str, window: str) -> None:
-    """Add tracked minus control, which a verdict holds where a change was attributed."""
-    attribution = clauses["attribution"]
-    differences = [one["difference"] for one in attribution["controls"].values()] if attribution else []
-    known = [each for each in differences if each]
+    """Add tracked minus control; of several controls the first that shares items enough for an estimate."""
+    known = [each for each in clauses["differences"].values() if each["delta"] is not None]
     if known:
         values.add("window_difference_ratio", known[0]["delta"], series, window)
         _add_interval(values, "window_difference", interval=known[0].get("ci_item"), labels=(series, window))

@@ -123,6 +123,17 @@ def test_the_verdict_rows_hold_the_numbers_of_statsmodels(store: Store, window: 
         assert tokens == pytest.approx(log_ratio, abs=1e-11)
 
 
+@pytest.mark.parametrize("window", [1, 2, 3])
+def test_the_difference_to_the_control_stands_beside_every_verdict(store: Store, window: int) -> None:
+    fill(store)
+    with store.read() as connection:
+        verdict = read.verdicts(connection, "hand")[window - 1].verdict
+    differences: dict[str, object] = verdict.clauses["differences"]
+    assert verdict.attribution is None
+    apart = by_statsmodels("tracked", window)[0] - by_statsmodels("control", window)[0]
+    assert differences["control"]["delta"] == pytest.approx(apart, abs=1e-11)
+
+
 def test_three_clusters_decide_nothing_and_say_so(store: Store) -> None:
     fill(store)
     with store.read() as connection:

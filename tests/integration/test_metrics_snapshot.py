@@ -306,6 +306,7 @@ def verdict() -> Verdict:
         "window": window,
         "controls": {"ctl": {"window": window}},
         "attribution": {"controls": {"ctl": {"difference": estimate}}},
+        "differences": {"ctl": estimate},
         "arms": dict.fromkeys(ARMS, beside),
     }
     return Verdict(

@@ -45,6 +45,7 @@ def verdict(index: int, **clauses: Any) -> StoredVerdict:
         "window": state(estimate(-0.04)),
         "controls": {"haiku": {"window": state(estimate(0.003))}},
         "attribution": None,
+        "differences": {"haiku": {"delta": -0.043, "ci_item": [-0.07, -0.01]}},
         "arms": {"sonnet": beside(), "haiku": beside()},
     }
     row = Verdict(
@@ -86,13 +87,14 @@ def test_a_decided_window() -> None:
     assert found["baseline_score_ratio"] == {("main", "sonnet"): 0.66, ("main", "haiku"): 0.66}
     assert found["token_state"]["main", "decrease"] == 1
     assert sum(found["outcome_rate_state"].values()) == 1
-    assert "window_difference_ratio" not in found
+    assert found["window_difference_ratio"] == {("main", each): -0.043 for each in ("latest", "previous")}
 
 
-def test_an_attributed_change_shows_the_difference_to_the_control() -> None:
-    difference = {"delta": -0.3, "ci_item": [-0.5, -0.1]}
-    found = values_of(verdict(1), verdict(2, attribution={"controls": {"haiku": {"difference": difference}}}))
+def test_the_difference_to_the_first_control_that_has_one_is_shown() -> None:
+    far = {"haiku": {"status": "no_overlap", "delta": None}, "other": {"delta": -0.3, "ci_item": [-0.5, -0.1]}}
+    found = values_of(verdict(1, differences={}), verdict(2, differences=far))
     assert found["window_difference_ratio"] == {("main", "latest"): -0.3}
+    assert found["window_difference_ci_lower_ratio"] == {("main", "latest"): -0.5}
     assert found["window_difference_ci_upper_ratio"] == {("main", "latest"): -0.1}
 
 
@@ -106,7 +108,12 @@ def test_an_undefined_estimate_has_pairs_and_no_other_line() -> None:
     held = {"estimate": too_few, "usable_days": 0, "errors": 0, "attempts": 0}
     found = values_of(
         verdict(
-            1, window=held, controls={"haiku": {"window": held}}, mde=None, arms={"sonnet": nothing, "haiku": nothing}
+            1,
+            window=held,
+            controls={"haiku": {"window": held}},
+            differences={"haiku": too_few},
+            mde=None,
+            arms={"sonnet": nothing, "haiku": nothing},
         )
     )
     assert found["window_pairs"]["main", "sonnet", "latest"] == 0
