@@ -1,9 +1,12 @@
-"""Telling the service manager how it goes: one datagram to $NOTIFY_SOCKET, and nothing where there is none."""
+"""Telling the service manager how it goes: one datagram to $NOTIFY_SOCKET, as far as one is there."""
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Mapping
+
+_LOG = logging.getLogger("canaryd.notify")
 
 
 class Notifier:
@@ -16,6 +19,7 @@ class Notifier:
         asked = env.get("WATCHDOG_USEC") if env.get("WATCHDOG_PID", str(pid)) == str(pid) else None
         self.watchdog_s = int(asked) / 1e6 if asked else None
         self._status = ""
+        self._is_heard = True
 
     def ready(self) -> None:
         """Say that the service is up (or up again after a reload)."""
@@ -42,5 +46,13 @@ class Notifier:
     def _send(self, message: str) -> None:
         if not self._address:
             return
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
-            sender.sendto(message.encode(), self._address)
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+                sender.sendto(message.encode(), self._address)
+        except OSError as error:
+            # Nobody may be listening any more; what is measured does not depend on it.
+            if self._is_heard:
+                _LOG.warning("service manager not told (%s); see NOTIFY_SOCKET", error.strerror or error)
+            self._is_heard = False
+        else:
+            self._is_heard = True

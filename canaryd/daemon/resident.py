@@ -44,7 +44,7 @@ class Options:
 
 
 def run_daemon(options: Options) -> None:
-    """Run until SIGTERM or SIGINT; SIGHUP reads the configuration again.
+    """Run until SIGTERM or SIGINT; SIGHUP reads the configuration and the web configuration again.
 
     Raises:
         ConfigError: the configuration or the web configuration cannot be used, or faces others without TLS.
@@ -76,7 +76,7 @@ def run_daemon(options: Options) -> None:
     notifier.ready()
     log.info("ready", listen=[f"port {port}" for port in server.ports], store=loaded.config.store_url)
     while received.get() != "stop":
-        service.reload()
+        service.reload(reload_web=server.reload)
     log.info("stopping")
     scheduler.shutdown(wait=False)
     service.stop()

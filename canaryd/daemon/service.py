@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple
@@ -69,7 +69,7 @@ class Service:
         self._place: Place | None = None
         self._clocks = ClockWatch()
         self._lock = threading.Lock()
-        self._ticked_s: float | None = None
+        self._ticked_s = time.monotonic()  # a first tick that never ends counts from the start
         self._began_at = datetime.now(UTC)
         self._in_force(loaded)
 
@@ -110,12 +110,17 @@ class Service:
             if self._notifier.watchdog_s is not None and self._why_stuck() is None:
                 self._notifier.alive()
 
-    def reload(self) -> None:
-        """Read the configuration again; one that cannot be taken over leaves the one in force."""
+    def reload(self, *, reload_web: Callable[[], None]) -> None:
+        """Read the configuration and that of the web server again; what cannot be taken over leaves what is in force.
+
+        `reload_web` raises a ConfigError where the web server refuses.
+        """
         with self._lock:
             self._notifier.reloading()
             try:
-                self._loaded = reload(self._loaded)
+                loaded = reload(self._loaded)
+                reload_web()
+                self._loaded = loaded
                 self._in_force(self._loaded)
                 set_level(self._loaded.level)
                 self._log.info("configuration reloaded", config=str(self._loaded.config.path))
@@ -174,9 +179,8 @@ class Service:
 
     def why_unhealthy(self) -> str | None:
         """Return why the daemon is not healthy, None when it is."""
-        if self._ticked_s is None or time.monotonic() - self._ticked_s < STALE_TICK_S:
-            return None
-        return f"the scheduler has not ticked for {time.monotonic() - self._ticked_s:.0f} s"
+        silent_s = time.monotonic() - self._ticked_s
+        return f"the scheduler has not ticked for {silent_s:.0f} s" if silent_s >= STALE_TICK_S else None
 
     def why_unready(self) -> str | None:
         """Return why the daemon cannot serve, None when it can."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import uvicorn
 from starlette.applications import Starlette
@@ -18,15 +19,13 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from canaryd.daemon.door import Door
 from canaryd.daemon.landing import landing_page
-from canaryd.daemon.webconfig import Door, load_web_config
+from canaryd.daemon.patience import PATIENCE_S, PatientLoop, patient_protocol
 from canaryd.errors import ConfigError, UsageError
 from canaryd.metrics.exposition import Exposition
 from canaryd.records import JsonValue
 from canaryd.service_config import address_of, listen_problem
-
-if TYPE_CHECKING:
-    import ssl
 
 CONNECTIONS = 64
 
@@ -94,19 +93,17 @@ class Guarded:
         self._door = door
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or answer 401, or 500 while the web configuration cannot be read."""
+        """Pass a request on, or answer 401."""
         if scope["type"] != "http":
             return
         request = Request(scope)
-        refused: Response | None = None
-        try:
-            if not await run_in_threadpool(self._door.admits, request.headers.get("authorization")):
-                refused = PlainTextResponse(
-                    "Unauthorized\n", status_code=401, headers={"WWW-Authenticate": 'Basic realm="canaryd"'}
-                )
-        except ConfigError as error:
-            refused = PlainTextResponse(f"{error}\n", status_code=500)
-        await (refused or self._app)(scope, receive, send)
+        if await run_in_threadpool(self._door.admits, request.headers.get("authorization")):
+            await self._app(scope, receive, send)
+        else:
+            refused = PlainTextResponse(
+                "Unauthorized\n", status_code=401, headers={"WWW-Authenticate": 'Basic realm="canaryd"'}
+            )
+            await refused(scope, receive, send)
 
 
 class Listen(NamedTuple):
@@ -124,15 +121,36 @@ class WebServer:
         ConfigError: the web configuration or the configured address cannot be used.
     """
 
-    def __init__(self, views: Views, *, listen: Listen, config_file: Path | None, insecure: bool) -> None:
-        tls = load_web_config(config_file).tls if config_file else None
-        context = tls.context() if tls else None
+    def __init__(
+        self,
+        views: Views,
+        *,
+        listen: Listen,
+        config_file: Path | None,
+        insecure: bool,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self._door, self._patience_s = Door(config_file), patience_s
+        tls = self._door.tls()
         may_leave = insecure or tls is not None
         self._sockets = [
             bind(text, configured_at=listen.configured_at, may_leave_loopback=may_leave) for text in listen.addresses
         ]
-        self._server = uvicorn.Server(_uvicorn_config(web_app(views, Door(config_file, context=context)), context))
-        self._thread = threading.Thread(target=self._server.run, args=(self._sockets,), name="web", daemon=True)
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                web_app(views, self._door),
+                http=patient_protocol(patience_s),
+                log_config=None,
+                log_level="warning",
+                access_log=False,
+                lifespan="off",
+                server_header=False,
+                limit_concurrency=CONNECTIONS,
+                timeout_graceful_shutdown=2,
+                ssl_context_factory=None if tls is None else (lambda _config, _default: tls),
+            )
+        )
+        self._thread = threading.Thread(target=self._serve, name="web", daemon=True)
 
     @property
     def ports(self) -> tuple[int, ...]:
@@ -143,6 +161,14 @@ class WebServer:
         """Begin to serve."""
         self._thread.start()
 
+    def reload(self) -> None:
+        """Read the web configuration and the files that it names again.
+
+        Raises:
+            ConfigError: they cannot be taken over; what was in force before stays.
+        """
+        self._door.reload()
+
     def stop(self) -> None:
         """End the server and free its ports."""
         self._server.should_exit = True
@@ -151,19 +177,9 @@ class WebServer:
         for bound in self._sockets:
             bound.close()
 
-
-def _uvicorn_config(app: ASGIApp, context: ssl.SSLContext | None) -> uvicorn.Config:
-    return uvicorn.Config(
-        app,
-        log_config=None,
-        log_level="warning",
-        access_log=False,
-        lifespan="off",
-        server_header=False,
-        limit_concurrency=CONNECTIONS,
-        timeout_graceful_shutdown=2,
-        ssl_context_factory=(lambda _config, _default: context) if context else None,
-    )
+    def _serve(self) -> None:
+        with asyncio.Runner(loop_factory=partial(PatientLoop, self._patience_s)) as runner:
+            runner.run(self._server.serve(self._sockets))
 
 
 def bind(text: str, *, may_leave_loopback: bool, configured_at: str | None = None) -> socket.socket:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import secrets
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +18,6 @@ _CLIENT_AUTH = {
 }
 _VERSIONS = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
 _TLS_KEYS = ("cert_file", "key_file", "client_ca_file", "client_auth_type", "min_version")
-_REMEMBERED = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +39,21 @@ class Tls:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = _VERSIONS[self.min_version]
         context.verify_mode = _CLIENT_AUTH[self.client_auth_type]
-        if self.client_ca_file is not None:
-            context.load_verify_locations(self.client_ca_file)
-        self.load_into(context)
-        return context
-
-    def load_into(self, context: ssl.SSLContext) -> None:
-        """Load certificate and key, also into a context in use: new connections get the new ones."""
         try:
             context.load_cert_chain(self.cert_file, self.key_file)
         except OSError as error:  # SSLError is one
             raise ConfigError(
                 f"{self.cert_file}: certificate and key cannot be loaded ({error.strerror or error}); check both files"
             ) from None
+        if self.client_ca_file is not None:
+            try:
+                context.load_verify_locations(self.client_ca_file)
+            except OSError as error:
+                raise ConfigError(
+                    f"{self.client_ca_file}: holds no certificates to verify clients by ({error.strerror or error}); "
+                    "check the file"
+                ) from None
+        return context
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +62,14 @@ class WebConfig:
 
     tls: Tls | None = None
     users: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that it names."""
+        if self.tls is None:
+            return ()
+        own = (self.tls.cert_file, self.tls.key_file)
+        return own if self.tls.client_ca_file is None else (*own, self.tls.client_ca_file)
 
 
 def load_web_config(path: Path) -> WebConfig:
@@ -135,74 +140,3 @@ def _known(table: Mapping[str, Any], allowed: tuple[str, ...], *, where: str) ->
     for key in table:
         if key not in allowed:
             raise ConfigError(f"{where}: {key} is unknown; canaryd knows {', '.join(allowed)}")
-
-
-class Door:
-    """Lets requests in by their Authorization header; a file that changed is read again at the next request."""
-
-    def __init__(self, path: Path | None, *, context: ssl.SSLContext | None = None) -> None:
-        self._path = path
-        self._context = context
-        self._read_at = _mtime(path)
-        self._config = load_web_config(path) if path else WebConfig()
-        self._remembered: dict[bytes, bool] = {}
-
-    def admits(self, authorization: str | None) -> bool:
-        """Return whether a request with this header may come in.
-
-        Raises:
-            ConfigError: the file changed into something that cannot be used; nobody comes in until it is mended.
-        """
-        self._read_again()
-        if not self._config.users:
-            return True
-        credentials = _basic(authorization)
-        return credentials is not None and self._knows(*credentials)
-
-    def _read_again(self) -> None:
-        if self._path is None or _mtime(self._path) == self._read_at:
-            return
-        self._config = load_web_config(self._path)
-        self._remembered.clear()
-        if self._config.tls is not None and self._context is not None:
-            self._config.tls.load_into(self._context)
-        self._read_at = _mtime(self._path)
-
-    def _knows(self, user: str, password: str) -> bool:
-        import bcrypt
-
-        # An unknown user is checked as slowly as a known one, so that the time does not tell who exists.
-        hashed = self._config.users.get(user) or _nobody()
-        # bcrypt is slow by design, and a scraper comes every half minute with the same password.
-        asked = hashlib.sha256("\0".join((user, password, hashed)).encode()).digest()
-        if asked not in self._remembered:
-            if len(self._remembered) >= _REMEMBERED:
-                self._remembered.clear()
-            right = bcrypt.checkpw(password.encode()[:72], hashed.encode())
-            self._remembered[asked] = right and user in self._config.users
-        return self._remembered[asked]
-
-
-@cache
-def _nobody() -> str:
-    import bcrypt
-
-    return bcrypt.hashpw(secrets.token_bytes(32).hex().encode(), bcrypt.gensalt(10)).decode()
-
-
-def _mtime(path: Path | None) -> int | None:
-    try:
-        return None if path is None else path.stat().st_mtime_ns
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from None
-
-
-def _basic(authorization: str | None) -> tuple[str, str] | None:
-    kind, _, encoded = (authorization or "").partition(" ")
-    if kind.lower() != "basic":
-        return None
-    try:
-        user, found, password = base64.b64decode(encoded, validate=True).decode().partition(":")
-    except ValueError:
-        return None
-    return (user, password) if found else None

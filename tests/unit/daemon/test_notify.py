@@ -44,3 +44,13 @@ def test_without_a_manager_nothing_is_sent_and_no_watchdog_is_asked_for() -> Non
     notifier.ready()
     assert notifier.watchdog_s is None
     assert Notifier({"WATCHDOG_USEC": "1000000", "WATCHDOG_PID": "8"}, pid=7).watchdog_s is None
+
+
+def test_a_manager_that_cannot_be_reached_is_a_warning_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for nowhere in (str(tmp_path / "gone"), "x" * 200, "not/../absolute"):
+        caplog.clear()
+        notifier = Notifier({"NOTIFY_SOCKET": nowhere}, pid=7)
+        notifier.ready()
+        notifier.alive()
+        assert len(caplog.messages) == 1, nowhere
+        assert caplog.messages[0].startswith("service manager not told (")

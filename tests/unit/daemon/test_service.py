@@ -24,6 +24,7 @@ from canaryd.daemon.notify import Notifier
 from canaryd.daemon.resident import ticking
 from canaryd.daemon.service import Service, tick_s
 from canaryd.daemon.worker import Order
+from canaryd.errors import ConfigError
 from canaryd.metrics.collector import ProcessMetrics
 from canaryd.resources import resource
 from canaryd.store.acknowledgements import Acknowledgement, add_acknowledgement
@@ -206,13 +207,20 @@ def test_a_reload_is_announced_and_a_refused_one_is_seen(bench: Bench, monkeypat
     service = bench.service
     service.open()
     bench.path.write_text(CONFIG.replace('model = "m-1"', 'model = "m-2"'))
-    service.reload()
+    service.reload(reload_web=lambda: None)
     assert bench.value("canaryd_config_last_reload_successful") == 0
     assert bench.said() == ["RELOADING=1", "READY=1"]
     bench.path.write_text(CONFIG + 'concurrency = 2\n[daemon]\nlog_level = "warning"\n')
+
+    def refuse() -> None:
+        raise ConfigError("web.yml:2: is not YAML")
+
+    service.reload(reload_web=refuse)
+    assert bench.value("canaryd_config_last_reload_successful") == 0
+    assert service._loaded.text == CONFIG, "all of it is in force, or nothing"
     levels: list[str] = []
     monkeypatch.setattr(module, "set_level", levels.append)
-    service.reload()
+    service.reload(reload_web=lambda: None)
     assert levels == ["info"], "what the command line says stays in force"
     assert bench.value("canaryd_config_last_reload_successful") == 1
     infos = [sample for metric in bench.metrics.loaded_config.collect() for sample in metric.samples]
@@ -292,7 +300,7 @@ def test_the_store_is_copied_once_a_day_where_the_configuration_says_so(
     bench.service.tick()
     assert (orders, bench.value(copied)) == ([], None), "nothing copies it, so nothing is said"
     bench.path.write_text(CONFIG + '[backup]\nfolder = "copies"\n')
-    bench.service.reload()
+    bench.service.reload(reload_web=lambda: None)
     bench.service.tick()
     bench.service.tick()
     assert [(order.work, order.series) for order in orders] == [("copy", "")], "one at a time"
@@ -307,11 +315,15 @@ def test_the_store_is_copied_once_a_day_where_the_configuration_says_so(
 
 
 def test_a_scheduler_that_stopped_ticking_is_unhealthy(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = [module.time.monotonic()]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now_s[0])
     assert bench.service.why_unhealthy() is None, "it has only just started"
+    now_s[0] += 200
+    assert "has not ticked for 2" in str(bench.service.why_unhealthy()), "nor has it ever"
     bench.service.tick()
-    later = module.time.monotonic() + 200
-    monkeypatch.setattr(module.time, "monotonic", lambda: later)
-    assert "has not ticked for 200 s" in str(bench.service.why_unhealthy())
+    assert bench.service.why_unhealthy() is None
+    now_s[0] += 200
+    assert bench.service.why_unhealthy() == "the scheduler has not ticked for 200 s"
 
 
 def test_the_tick_is_twice_in_what_the_watchdog_allows() -> None:

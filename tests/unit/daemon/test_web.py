@@ -6,16 +6,17 @@ import socket
 import ssl
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import bcrypt
 import httpx2 as httpx
 import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
-from canaryd.daemon.web import Listen, Views, WebServer, bind
+from canaryd.daemon.web import CONNECTIONS, Listen, Views, WebServer, bind
 from canaryd.errors import ConfigError, UsageError
 from canaryd.metrics.exposition import Exposition
 from canaryd.report.document import Document
@@ -25,17 +26,28 @@ State = dict[str, str | None]
 
 
 @contextmanager
-def serving(
-    state: State, config_file: Path | None = None, *, reports: Mapping[str, Path] = MappingProxyType({})
-) -> Iterator[int]:
+def served(
+    state: State,
+    config_file: Path | None = None,
+    *,
+    reports: Mapping[str, Path] = MappingProxyType({}),
+    patience_s: float = 10.0,
+) -> Iterator[WebServer]:
     registry = CollectorRegistry()
     Gauge("canaryd_example_ratio", "An example.", registry=registry).set(0.5)
     exposition = Exposition(live=registry, settled=CollectorRegistry(), state=lambda: None)
     views = Views(exposition, lambda: state["unhealthy"], lambda: state["unready"], reports, lambda: {"pid": 930})
-    server = WebServer(views, listen=Listen(["127.0.0.1:0"]), config_file=config_file, insecure=False)
+    listen = Listen(["127.0.0.1:0"])
+    server = WebServer(views, listen=listen, config_file=config_file, insecure=False, patience_s=patience_s)
     server.start()
-    yield server.ports[0]
+    yield server
     server.stop()
+
+
+@contextmanager
+def serving(state: State, config_file: Path | None = None, **options: Any) -> Iterator[int]:
+    with served(state, config_file, **options) as server:
+        yield server.ports[0]
 
 
 @pytest.fixture
@@ -91,27 +103,112 @@ def test_openmetrics_is_served_to_who_asks_for_it(state: State) -> None:
         assert httpx.get(f"http://127.0.0.1:{port}/metrics", headers=accept).text.endswith("# EOF\n")
 
 
-@pytest.fixture
-def certified(tmp_path: Path, installed: Callable[..., str]) -> Path:
+def certify(program: str, folder: Path) -> None:
+    """Make a certificate of this machine, and its key."""
     make_key = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -keyout k.pem -out c.pem"
     subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
-    subprocess.run([installed("openssl"), *make_key.split(), *subject], cwd=tmp_path, check=True, capture_output=True)
-    hashed = bcrypt.hashpw(b"pass", bcrypt.gensalt(4)).decode()
-    (tmp_path / "web.yml").write_text(
-        f"tls_server_config:\n  cert_file: c.pem\n  key_file: k.pem\nbasic_auth_users:\n  prom: {hashed}\n"
-    )
+    subprocess.run([program, *make_key.split(), *subject], cwd=folder, check=True, capture_output=True)
+
+
+TLS = "tls_server_config:\n  cert_file: c.pem\n  key_file: k.pem\n"
+
+
+@pytest.fixture
+def certified(tmp_path: Path, installed: Callable[..., str]) -> Path:
+    certify(installed("openssl"), tmp_path)
+    (tmp_path / "web.yml").write_text(TLS)
     return tmp_path
 
 
+def trusting(folder: Path) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=str(folder / "c.pem"))
+
+
 def test_tls_and_a_password_and_a_client_that_says_nothing(state: State, certified: Path) -> None:
-    trusting = ssl.create_default_context(cafile=str(certified / "c.pem"))
+    hashed = bcrypt.hashpw(b"pass", bcrypt.gensalt(4)).decode()
+    (certified / "web.yml").write_text(f"{TLS}basic_auth_users:\n  prom: {hashed}\n")
+    ours = trusting(certified)
     with serving(state, certified / "web.yml") as port:
         url = f"https://127.0.0.1:{port}/metrics"
         with socket.create_connection(("127.0.0.1", port)):
-            assert httpx.get(url, auth=("prom", "pass"), verify=trusting, timeout=10).status_code == 200
-        refused = httpx.get(url, verify=trusting)
+            assert httpx.get(url, auth=("prom", "pass"), verify=ours, timeout=10).status_code == 200
+        refused = httpx.get(url, verify=ours)
         assert (refused.status_code, refused.headers["www-authenticate"]) == (401, 'Basic realm="canaryd"')
-        assert httpx.get(url, auth=("prom", "word"), verify=trusting).status_code == 401
+        assert httpx.get(url, auth=("prom", "word"), verify=ours).status_code == 401
+
+
+def test_a_renewed_certificate_is_taken_without_a_word(
+    state: State, certified: Path, installed: Callable[..., str]
+) -> None:
+    with serving(state, certified / "web.yml") as port:
+        url, before = f"https://127.0.0.1:{port}/-/healthy", trusting(certified)
+        assert httpx.get(url, verify=before).text == "healthy\n"
+        certify(installed("openssl"), certified)
+        assert httpx.get(url, verify=trusting(certified)).text == "healthy\n"
+        with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+            httpx.get(url, verify=before)
+        (certified / "k.pem").write_text("no key")
+        assert httpx.get(url, verify=trusting(certified)).text == "healthy\n", "the last good pair stays"
+
+
+def test_changed_demands_on_clients_are_in_force_from_the_next_connection_on(state: State, certified: Path) -> None:
+    with served(state, certified / "web.yml") as server:
+        url = f"https://127.0.0.1:{server.ports[0]}/-/healthy"
+        old, known = trusting(certified), trusting(certified)
+        old.maximum_version = ssl.TLSVersion.TLSv1_2
+        known.load_cert_chain(certified / "c.pem", certified / "k.pem")
+        assert httpx.get(url, verify=old).status_code == 200
+        (certified / "web.yml").write_text(TLS + "  min_version: TLS13\n")
+        server.reload()
+        with pytest.raises(httpx.TransportError):
+            httpx.get(url, verify=old)
+        asks = TLS + "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: ca.pem\n"
+        (certified / "web.yml").write_text(asks)
+        with pytest.raises(ConfigError, match=r"ca\.pem: holds no certificates to verify clients by \(No such file"):
+            server.reload()
+        assert httpx.get(url, verify=trusting(certified)).status_code == 200
+        (certified / "ca.pem").write_bytes((certified / "c.pem").read_bytes())
+        server.reload()
+        with pytest.raises(httpx.TransportError):
+            httpx.get(url, verify=trusting(certified))
+        assert httpx.get(url, verify=known).status_code == 200
+        (certified / "web.yml").write_text("")
+        with pytest.raises(ConfigError, match="tls_server_config was taken away, which a running daemon"):
+            server.reload()
+        assert httpx.get(url, verify=known).status_code == 200
+
+
+def ended(connection: socket.socket) -> bool:
+    """Return whether the other side closes a connection, within what a test may take."""
+    connection.settimeout(30)
+    try:
+        while connection.recv(65536):
+            pass
+    except ConnectionResetError:
+        pass
+    return True
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+def test_a_connection_without_a_whole_request_is_closed_and_scraping_goes_on(
+    state: State, certified: Path, tls: bool
+) -> None:
+    with serving(state, certified / "web.yml" if tls else None, patience_s=0.5) as port, ExitStack() as stack:
+
+        def connect(*, hands: bool = True) -> socket.socket:
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+            if not tls or not hands:
+                return connection
+            return stack.enter_context(trusting(certified).wrap_socket(connection, server_hostname="127.0.0.1"))
+
+        silent = [connect() for _ in range(CONNECTIONS)]
+        without_handshake, half, second, body = connect(hands=False), connect(), connect(), connect()
+        half.sendall(b"GET /metrics HTTP/1.1\r\nHost: a")
+        second.sendall(b"GET /-/healthy HTTP/1.1\r\nHost: a\r\n\r\nGET /-/healthy")
+        body.sendall(b"GET /-/healthy HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nnot")
+        assert all(ended(connection) for connection in (*silent, without_handshake, half, second, body))
+        url = f"{'https' if tls else 'http'}://127.0.0.1:{port}/metrics"
+        assert httpx.get(url, verify=trusting(certified)).status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,11 @@
 """The web configuration: a subset of the exporter-toolkit's, and everything else in it is refused."""
 
-import base64
-import os
 from pathlib import Path
 
-import bcrypt
 import pytest
 
-from canaryd.daemon.webconfig import Door, load_web_config, parse_web_config
+from canaryd.daemon.webconfig import load_web_config, parse_web_config
 from canaryd.errors import ConfigError
-
-HASH = bcrypt.hashpw(b"open sesame", bcrypt.gensalt(4)).decode().replace("$2b$", "$2y$")
-USERS = f"basic_auth_users:\n  ali: {HASH}\n"
-
-
-def basic(user: str, password: str) -> str:
-    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
 @pytest.mark.parametrize(
@@ -43,38 +33,6 @@ def test_what_is_not_understood_is_refused(text: str, said: str) -> None:
 def test_an_empty_file_lets_everyone_in() -> None:
     config = parse_web_config("", path=Path("web.yml"))
     assert (config.tls, config.users) == (None, {})
-
-
-def test_only_who_knows_the_password_comes_in(tmp_path: Path) -> None:
-    path = tmp_path / "web.yml"
-    path.write_text(USERS)
-    door = Door(path)
-    assert door.admits(basic("ali", "open sesame"))
-    assert door.admits(basic("ali", "open sesame")), "remembered"
-    for refused in (
-        None,
-        "",
-        "Basic ???",
-        "Bearer x",
-        basic("ali", "open"),
-        basic("eve", "open sesame"),
-        basic("", ""),
-    ):
-        assert not door.admits(refused), refused
-
-
-def test_a_changed_file_counts_from_the_next_request_on(tmp_path: Path) -> None:
-    path = tmp_path / "web.yml"
-    path.write_text("")
-    door = Door(path)
-    assert door.admits(None)
-    path.write_text(USERS)
-    os.utime(path, ns=(1, 1))
-    assert not door.admits(None)
-    path.write_text("nonsense: 1\n")
-    os.utime(path, ns=(2, 2))
-    with pytest.raises(ConfigError, match="nonsense is unknown"):
-        door.admits(basic("ali", "open sesame"))
 
 
 def test_a_certificate_that_is_none_is_a_sentence(tmp_path: Path) -> None:

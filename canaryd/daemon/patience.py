@@ -1,0 +1,54 @@
+"""How long a connection of the web server may take: silent clients would use up the connections that it allows."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+PATIENCE_S = 10.0
+
+
+class PatientLoop(asyncio.SelectorEventLoop):
+    """An event loop whose servers wait so long for a TLS handshake; asyncio waits 60 s, and uvicorn has no setting."""
+
+    def __init__(self, patience_s: float) -> None:
+        super().__init__()
+        self._patience_s = patience_s
+
+    async def create_server(self, *args: Any, **kwargs: Any) -> asyncio.Server:
+        """Return a server as asyncio does."""
+        if kwargs.get("ssl") is not None:
+            kwargs["ssl_handshake_timeout"] = self._patience_s
+        return await super().create_server(*args, **kwargs)
+
+
+def patient_protocol(patience_s: float) -> type[asyncio.Protocol]:
+    """Return uvicorn's protocol, closing a connection that is not answered so long after it was made or last answered.
+
+    uvicorn itself waits for ever for a request that has begun, and for the first one of a connection.
+    """
+
+    class Patient(H11Protocol):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as in uvicorn
+            super().connection_made(transport)
+            self._wait()
+
+        def on_response_complete(self) -> None:
+            self._deadline.cancel()
+            self._wait()
+            super().on_response_complete()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._deadline.cancel()
+            super().connection_lost(exc)
+
+        def _wait(self) -> None:
+            self._deadline = self.loop.call_later(patience_s, self._give_up)
+
+        def _give_up(self) -> None:
+            if not self.transport.is_closing():  # one that is closing still sends its answer
+                self.transport.abort()
+
+    return Patient
