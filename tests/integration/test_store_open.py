@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, insert, text
+from sqlalchemy import create_engine, event, insert, text
 
 from canaryd.errors import StoreUnavailable
 from canaryd.records import Alarm
@@ -128,6 +128,26 @@ def test_a_reader_cannot_write(store: Store, study: Any) -> None:
     study.register(store)
     with pytest.raises(StoreUnavailable, match=r"(?i)read-?only"), store.read() as connection:
         connection.execute(text("DELETE FROM lease"))
+
+
+def test_whether_a_store_takes_writes_is_tried_and_changes_nothing(store: Store, study: Any) -> None:
+    register_series(store, study.plan())
+    with store.read() as connection:
+        before = read.all_series(connection)
+    committed: list[str] = []
+    event.listen(store._writer, "commit", lambda _: committed.append("yes"))
+    store.require_writes()
+    assert committed == ["yes"]
+    with store.read() as connection:
+        assert read.all_series(connection) == before
+
+
+def test_a_store_that_takes_no_writes_says_so(migrated_file: Path) -> None:
+    with open_store(f"sqlite:///{migrated_file}") as store:
+        with store.write() as connection:
+            connection.exec_driver_sql("PRAGMA query_only=ON")
+        with pytest.raises(StoreUnavailable, match="readonly database"):
+            store.require_writes()
 
 
 def test_a_reader_sees_one_state_while_answers_are_written(store: Store, study: Any) -> None:
