@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from canaryd import graders, sandbox
 from canaryd.graders.base import Outside
 from canaryd.records import Ask, Failure, Grade, Item
+from canaryd.runner import programs
 from canaryd.runner.judge import JudgeBench
 
 _PROGRAMS_AT_ONCE = 2
@@ -46,7 +47,7 @@ class Grading:
 
     async def _ran(self, job: graders.Job) -> graders.JobResult:
         async with self._free:
-            return await asyncio.to_thread(sandbox.execute, job, backend=self.backend, rng=self.rng)
+            return await asyncio.to_thread(programs.execute.get(), job, backend=self.backend, rng=self.rng)
 
     async def _opinion(self, question: graders.Question, ask: Ask) -> graders.Opinion | Failure:
         if self.judge is None:
