@@ -13,7 +13,10 @@ sysusers=$root/usr/lib/sysusers.d/canaryd.conf
 tmpfiles=$root/usr/lib/tmpfiles.d/canaryd.conf
 child=$root/usr/lib/canaryd/sandbox_child.py
 dropin=$root/etc/systemd/system/canaryd.service.d/credentials.conf
-config=$root/etc/canaryd/config.toml
+project=$root/etc/canaryd
+config=$project/config.toml
+service=$root/usr/sbin/canaryd-service
+checkout=$here/../..
 credstore=$root/etc/credstore
 
 fail() {
@@ -28,7 +31,7 @@ systemd() {
 uninstall() {
     systemd systemctl disable --now canaryd.service canaryd-sandbox.socket 2>/dev/null || true
     rm -f "$units/canaryd.service" "$units/canaryd-sandbox.socket" "$units/canaryd-sandbox@.service"
-    rm -f "$sysusers" "$tmpfiles" "$child" "$dropin"
+    rm -f "$sysusers" "$tmpfiles" "$child" "$dropin" "$service"
     rmdir "$(dirname "$child")" "$(dirname "$dropin")" 2>/dev/null || true
     systemd systemctl daemon-reload
     echo "removed the units; /etc/canaryd, /etc/credstore, /var/lib/canaryd and the user canaryd stay"
@@ -36,7 +39,7 @@ uninstall() {
 
 sandbox_child() {
     if [ -n "$root" ]; then
-        echo "$here/../../canaryd/sandbox/child.py"
+        echo "$checkout/canaryd/sandbox/child.py"
     else
         "$(dirname "$program")/python" -c 'import canaryd.sandbox.child as child; print(child.__file__)'
     fi
@@ -51,31 +54,43 @@ credentials() {
     done
 }
 
+# The starter project: a configuration to edit, its registration and its panel. What is there already stays.
+first_project() {
+    [ ! -e "$config" ] || return 0
+    install -m 0640 "$checkout/config.example.toml" "$config"
+    # The unit may write below /var/lib/canaryd alone.
+    sed -i -e 's|"sqlite:///canaryd.db"|"sqlite:////var/lib/canaryd/canaryd.db"|' \
+        -e 's|"backups"|"/var/lib/canaryd/backups"|' -e 's|"export/|"/var/lib/canaryd/export/|' "$config"
+    [ -e "$project/prereg.toml" ] || install -m 0640 "$checkout/prereg.example.toml" "$project/prereg.toml"
+    if [ ! -e "$project/panel" ]; then
+        install -d -m 0750 "$project/panel"
+        install -m 0640 "$checkout"/panel/starter.* "$project/panel/"
+    fi
+    systemd chgrp -R canaryd "$project"
+}
+
 install_all() {
     if [ -z "$root" ]; then
         [ "$(id -u)" = 0 ] || fail "must be run as root; try: sudo $0"
-        [ -x "$program" ] || fail "$program is missing; install canaryd first: python3 -m venv /opt/canaryd && /opt/canaryd/bin/pip install canaryd"
+        [ -x "$program" ] || fail "$program is missing; install canaryd first: python3 -m venv /opt/canaryd && /opt/canaryd/bin/pip install $(cd "$checkout" && pwd)"
     fi
-    install -d "$units" "$(dirname "$sysusers")" "$(dirname "$tmpfiles")" "$(dirname "$child")" "$(dirname "$dropin")" "$(dirname "$config")"
+    install -d "$units" "$(dirname "$sysusers")" "$(dirname "$tmpfiles")" "$(dirname "$child")" "$(dirname "$dropin")" "$(dirname "$service")"
     install -d -m 0700 "$credstore"
     install -m 0644 "$here/canaryd.service" "$here/canaryd-sandbox.socket" "$here/canaryd-sandbox@.service" "$units/"
     install -m 0644 "$here/canaryd.sysusers.conf" "$sysusers"
     install -m 0644 "$here/canaryd.tmpfiles.conf" "$tmpfiles"
     install -m 0644 "$(sandbox_child)" "$child"
+    install -m 0755 "$here/canaryd-service" "$service"
     credentials >"$dropin"
-    if [ ! -e "$config" ]; then
-        install -m 0640 "$here/../../config.example.toml" "$config"
-        # The unit may write below /var/lib/canaryd alone.
-        sed -i -e 's|"sqlite:///canaryd.db"|"sqlite:////var/lib/canaryd/canaryd.db"|' \
-            -e 's|"backups"|"/var/lib/canaryd/backups"|' -e 's|"export/|"/var/lib/canaryd/export/|' "$config"
-    fi
     systemd systemd-sysusers canaryd.conf
     systemd systemd-tmpfiles --create canaryd.conf
-    systemd chgrp canaryd "$config"
+    install -d -m 0750 "$project"
+    systemd chgrp canaryd "$project"
+    first_project
     systemd systemctl daemon-reload
     echo "installed; next:"
     echo "  edit /etc/canaryd/config.toml, put keys as /etc/credstore/canaryd.NAME (0600) and run this script again"
-    echo "  sudo -u canaryd $program --config /etc/canaryd/config.toml db upgrade (and register)"
+    echo "  canaryd-service db upgrade && canaryd-service register && canaryd-service doctor"
     echo "  systemctl enable --now canaryd-sandbox.socket canaryd.service"
 }
 

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from canaryd.config import parse
+from canaryd.prereg.parse import load as load_prereg
+from canaryd.runner.project import frozen_panel
 from canaryd.service_config import Backup
 
 ROOT = Path(__file__).parents[2]
@@ -88,6 +90,9 @@ def test_installing_twice_is_installing_once(tmp_path: Path) -> None:
     once = tree(tmp_path)
     assert set(once) == {
         "etc/canaryd/config.toml",
+        "etc/canaryd/prereg.toml",
+        *(f"etc/canaryd/panel/starter.{kind}" for kind in ("jsonl", "lock", "system.txt")),
+        "usr/sbin/canaryd-service",
         "etc/systemd/system/canaryd.service.d/credentials.conf",
         "usr/lib/canaryd/sandbox_child.py",
         "usr/lib/sysusers.d/canaryd.conf",
@@ -121,6 +126,14 @@ def test_the_installed_configuration_writes_where_the_unit_may(tmp_path: Path) -
     assert config.service.export == Path("/var/lib/canaryd/export/canaryd-ro.sqlite")
 
 
+def test_the_first_project_can_be_registered_as_it_is(tmp_path: Path) -> None:
+    assert script(tmp_path).returncode == 0
+    folder = tmp_path / "etc/canaryd"
+    (series,) = parse((folder / "config.toml").read_text(), path=folder / "config.toml").series
+    assert frozen_panel(series).name == "starter"
+    assert load_prereg(series.prereg).rule.baseline_days > 0
+
+
 def test_an_update_keeps_the_configuration_and_finds_the_keys(tmp_path: Path) -> None:
     assert script(tmp_path).returncode == 0
     (tmp_path / "etc/canaryd/config.toml").write_text("mine")
@@ -139,7 +152,9 @@ def test_uninstalling_leaves_what_is_the_users(tmp_path: Path) -> None:
     (tmp_path / "etc/credstore/canaryd.k").write_text("k")
     for _ in range(2):
         assert script(tmp_path, "--uninstall").returncode == 0
-        assert set(tree(tmp_path)) == {"etc/canaryd/config.toml", "etc/credstore/canaryd.k"}
+        left = {name for name in tree(tmp_path) if not name.startswith("etc/canaryd/")}
+        assert left == {"etc/credstore/canaryd.k"}
+    assert (tmp_path / "etc/canaryd/config.toml").exists()
 
 
 def test_an_unknown_argument_is_refused(tmp_path: Path) -> None:
@@ -147,6 +162,7 @@ def test_an_unknown_argument_is_refused(tmp_path: Path) -> None:
     assert (refused.returncode, "--purge is unknown" in refused.stderr, tree(tmp_path)) == (1, True, {})
 
 
-def test_the_script_is_plain_sh(installed: Tool) -> None:
+def test_the_scripts_are_plain_sh(installed: Tool) -> None:
     shell = shutil.which("dash") or installed("sh")
-    assert subprocess.run([shell, "-n", UNITS / "install.sh"], check=False).returncode == 0
+    for name in ("install.sh", "canaryd-service"):
+        assert subprocess.run([shell, "-n", UNITS / name], check=False).returncode == 0
