@@ -105,6 +105,7 @@ early_warning_threshold | series stream | The capital at which an early-warning 
 token_state | series state | Whether the tracked arm's output tokens moved; 1 for the current state.
 outcome_rate_state | series state | Whether refusals and the like moved; 1 for the current state.
 sentinel_state | series state | The state of the sentinels; 1 for the current one.
+sentinel_unjudged_slots | series | Slots in a row, up to the latest, in which one sentinel was not judged.
 sentinels_excluded | series | Sentinel items of the panel, which enter no estimate.
 judge_info | series judge resolved_model | The judge of the panel's answers, and who answered for it last; always 1.
 judge_state | series state | The state of the judge against its anchors; 1 for the current one.

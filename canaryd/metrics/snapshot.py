@@ -137,6 +137,7 @@ def _add_sentinels(connection: Connection, values: Values, *, known: Known) -> N
     name, params = known.name, known.prereg.sentinels
     watching = sum(item.sentinel for item in read.panel_items(connection, known.series.panel_digest))
     values.add("sentinels_excluded", watching, name)
+    values.add("sentinel_unjudged_slots", sentinels.unjudged_slots(connection, name), name)
     newest = sentinels.last_day(connection, name)
     if newest is None:
         values.add_state("sentinel_state", "warming_up" if watching else "none", name)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Table, func, select
+from sqlalchemy import Connection, Table, case, func, select
 
 from canaryd.stats.watch_state import SentinelState
 from canaryd.store import schema_contract as contract
@@ -117,6 +117,19 @@ def last_day(connection: Connection, series: str) -> date | None:
         select(row.slot_date).where(row.series == series).order_by(row.slot_date.desc()).limit(1)
     )
     return found
+
+
+def unjudged_slots(connection: Connection, series: str) -> int:
+    """Return the longest stretch of slots, up to the newest, in which one sentinel was never judged."""
+    row = contract.sentinel_day.c
+    newest = last_day(connection, series)
+    if newest is None:
+        return 0
+    judged = func.max(case((row.state != "unjudged", row.slot_date)))
+    query = select(judged, func.min(row.slot_date)).where(row.series == series).group_by(row.item_id)
+    rows = connection.execute(query.having(func.max(row.slot_date) == newest))
+    # Every date has its row, that of a missed slot too, so days count slots.
+    return max(int((newest - (last or first - timedelta(days=1))).days) for last, first in rows)
 
 
 def _add(connection: Connection, table: Table, *, rows: Sequence[dict[str, Any]]) -> None:

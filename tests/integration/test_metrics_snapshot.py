@@ -34,6 +34,7 @@ from canaryd.records import (
 from canaryd.resources import resource
 from canaryd.runner.silencing import silence
 from canaryd.schedule import SlotPolicy
+from canaryd.stats.watch_state import SentinelState
 from canaryd.store.engine import Store
 from canaryd.store.events import Event, add_events
 from canaryd.store.harness import Spending, keep_usage
@@ -198,6 +199,22 @@ def test_the_sentinels_of_a_series(store: Store, study: Any) -> None:
     add_days(store, days, lease=lease)
     states = {labels[1]: value for labels, value in snapshot(store).values["sentinel_state"].items()}
     assert states == {state: state == "moved" for state in STATES["sentinel_state"]}
+
+
+def test_slots_in_a_row_without_a_judgement_are_counted_by_sentinel(store: Store, study: Any) -> None:
+    lease = begin(store, study)
+
+    def unjudged_after(day: int, **states: SentinelState) -> float:
+        slot_date = DAY_1 + timedelta(days=day)
+        rows = [SentinelDay("s", slot_date, item, state, 80, 0.9, 0.0, 0.5, 1.0) for item, state in states.items()]
+        add_days(store, rows, lease=lease)
+        return snapshot(store).values["sentinel_unjudged_slots"]["s",]
+
+    assert snapshot(store).values["sentinel_unjudged_slots"] == {("s",): 0}
+    assert unjudged_after(0, a="unjudged", d="ok") == 1
+    assert unjudged_after(1, a="ok", d="unjudged") == 1, "another one is no second slot"
+    assert unjudged_after(2, a="moved", d="unjudged") == 2, "a graver state of another hides nothing"
+    assert unjudged_after(3, a="ok", d="warming_up") == 0
 
 
 def test_ten_thousand_different_names_and_texts_add_no_series(store: Store, study: Any) -> None:
