@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
+from pathlib import Path
 from typing import Any
 
 import click
@@ -39,7 +40,7 @@ def register(config_file: str | None, series_name: str | None, start: str) -> No
         subject = Subject(chosen, panel, registered.prereg, start_date, registered.simulation)
         document = keep_registration(subject, store=store, now=clock.now())
     file = file_of(parse_url(config.store_url))
-    path = write_document(subject, document, store_folder=file.parent if file else None)
+    path = write_document(subject, document, elsewhere=file.parent if file else Path.cwd())
     for warning in registered.warnings:
         click.echo(f"warning: {warning}", err=True)
     rule = registered.prereg.rule

@@ -85,7 +85,7 @@ def _run(job: Job, *, backend: Backend, rng: random.Random, limits: Limits) -> J
     try:
         transcript = backend.exchange(struct.pack(">I", len(body)) + body, wall_s=limits.wall_s + _GRACE_S)
     except OSError as error:
-        raise SandboxError(f"the sandbox cannot be reached ({error}); see `canaryd doctor`") from None
+        raise SandboxError(f"it cannot be reached ({error})") from None
     return _result(transcript, nonce=nonce, order=order)
 
 
@@ -93,9 +93,7 @@ def _result(transcript: Transcript, *, nonce: str, order: list[int]) -> JobResul
     """Return what a transcript says, believing only what cannot be of advantage to a candidate."""
     frames = _frames(transcript.data)
     if not frames or frames[0] != {"nonce": nonce, "ready": True}:
-        raise SandboxError(
-            f"the sandbox did not start ({transcript.diagnostics or transcript.ended}); see `canaryd doctor`"
-        )
+        raise SandboxError(f"it did not start ({transcript.diagnostics or transcript.ended})")
     if transcript.ended != "closed":
         return JobResult("timeout" if transcript.ended == "deadline" else "output_limit")
     said = frames[1] if len(frames) == 2 else {}

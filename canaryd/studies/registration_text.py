@@ -48,19 +48,17 @@ def keep_registration(subject: Subject, *, store: Store, now: datetime) -> Regis
     return document
 
 
-def write_document(subject: Subject, document: RegistrationDocument, *, store_folder: Path | None) -> Path:
+def write_document(subject: Subject, document: RegistrationDocument, *, elsewhere: Path) -> Path:
     """Write registration-NAME.md beside the registration and return its path.
 
-    Where that folder is not this user's to write in (a service's configuration, say), it is written into the folder of
-    the store, if that is a file.
+    Where that folder is not this user's to write in (a service's configuration, say), it is written `elsewhere`.
 
     Raises:
         ConfigError: it cannot be written; the series is registered all the same, and the store has the document.
     """
     name = f"registration-{subject.series.name}.md"
-    paths = [folder / name for folder in (subject.series.prereg.parent, store_folder) if folder]
     problems = []
-    for path in paths:
+    for path in (subject.series.prereg.parent / name, elsewhere / name):
         try:
             path.write_bytes(document.content)
         except OSError as error:

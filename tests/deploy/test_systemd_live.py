@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import httpx2 as httpx
@@ -35,6 +36,21 @@ for name, code in TRIED.items():
     job = Job(code=code.replace("PORT", "18080"), entry="f", inputs=([1],))
     result = sandbox.execute(job, backend=sandbox.SystemdSocket(), rng=random.Random(1))
     print(json.dumps([name, result.outcome, list(result.outputs)]))
+"""
+
+PROBE = """
+import random
+from canaryd import sandbox
+assert sandbox.probe(backend=sandbox.Bwrap(), rng=random.Random(1)).outcome == "returned"
+"""
+#: Makes a database of the daemon's user in a cluster of its own, and prints its URL.
+CLUSTER = """
+set -eu
+version=$(ls /usr/lib/postgresql | sort -n | tail -1)
+pg_createcluster "$version" live --start >/dev/null
+port=$(pg_lsclusters --no-header | awk '$2 == "live" { print $3 }')
+runuser -u postgres -- psql -q -p "$port" -c 'CREATE ROLE canaryd LOGIN' -c 'CREATE DATABASE canaryd OWNER canaryd'
+echo "postgresql:///canaryd?port=$port"
 """
 
 
@@ -251,6 +267,42 @@ def test_a_stop_is_a_success_and_a_wrong_configuration_is_not_tried_again(machin
     assert (machine.shown("canaryd", "ExecMainStatus"), machine.shown("canaryd", "NRestarts")) == ("78", "0")
     assert "did you mean schedule?" in machine.out("journalctl", "--unit=canaryd", "--output=cat", "--lines=20")
     machine.put(f"{ETC}/config.toml", before)
+
+
+def test_bubblewrap_works_in_the_daemons_unit_with_its_drop_in_alone(machine: Machine) -> None:
+    """A unit with every property of the daemon's, and another program."""
+    machine.put("/usr/local/lib/probe.py", PROBE)
+    text = machine.out("cat", "/usr/lib/systemd/system/canaryd.service")
+    kept = [
+        line for line in text.splitlines() if not line.startswith(("Type=", "Exec", "Watchdog", "Restart", "Notify"))
+    ]
+    program = "[Service]\nType=oneshot\nExecStart=/opt/canaryd/bin/python /usr/local/lib/probe.py\n"
+    unit = "/run/systemd/system/probe.service"
+    machine.put(unit, "\n".join(kept) + "\n" + program)
+    machine.out("systemctl", "daemon-reload")
+    assert machine.run("systemctl", "start", "probe").returncode == 1
+    machine.put(f"{unit}.d/bwrap.conf", machine.out("cat", "/opt/checkout/deploy/systemd/canaryd-bwrap.conf"))
+    machine.out("systemctl", "daemon-reload")
+    machine.out("systemctl", "start", "probe")
+
+
+def test_the_unit_reaches_postgresql_by_peer_authentication(
+    installed: Callable[..., str], model: Model, tmp_path: Path
+) -> None:
+    with booted(tmp_path, installed("systemd-nspawn")) as live:
+        if live.run("which", "pg_createcluster").returncode != 0:
+            pytest.skip("Debian's pg_createcluster is missing")
+        install(live)
+        write_panel(live)
+        url = live.out("sh", "-c", CLUSTER).strip()
+        text = config(live, model, free_port()).replace("sqlite:////var/lib/canaryd/canaryd.db", url)
+        live.put(f"{ETC}/config.toml", text)
+        live.out("canaryd-service", "db", "upgrade")
+        assert "/var/lib/canaryd/registration-main.md" in live.out("canaryd-service", "register", "--start", "today")
+        live.out("systemctl", "start", "canaryd")
+        wait_for(
+            lambda: "BLOCKED credentials" in live.out("canaryd-service", "status"), "a run without a key is refused"
+        )
 
 
 def test_uninstalling_takes_the_units_and_leaves_the_data(machine: Machine) -> None:

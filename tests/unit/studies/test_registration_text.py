@@ -87,7 +87,7 @@ def test_the_document_is_kept_with_its_hash(subject: Subject, tmp_path: Path) ->
         with store.read() as connection:
             assert registration_document(connection, "main") == document
             assert registration_document(connection, "other") is None
-    written = write_document(subject, document, store_folder=None)
+    written = write_document(subject, document, elsewhere=tmp_path)
     assert written.parent == subject.series.prereg.parent
     assert written.read_bytes() == document.content
     assert document.digest == digest(document.content)
@@ -124,7 +124,7 @@ def test_a_document_that_cannot_be_written_is_said_and_kept(subject: Subject, tm
     document = RegistrationDocument(b"text", digest(b"text"), None, AT)
     beside_store = tmp_path / "store"
     with pytest.raises(ConfigError, match=r"store/registration-main\.md.*the series is registered and the store keeps"):
-        write_document(subject, document, store_folder=beside_store)
+        write_document(subject, document, elsewhere=beside_store)
     beside_store.mkdir()
-    written = write_document(subject, document, store_folder=beside_store)
+    written = write_document(subject, document, elsewhere=beside_store)
     assert (written, written.read_bytes()) == (beside_store / "registration-main.md", b"text")
