@@ -20,7 +20,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 from click.testing import CliRunner
-from daemons import PATIENCE_S, SlowModel, free_port, wait_for, write_sums
+from daemons import PATIENCE_S, Manager, SlowModel, free_port, wait_for, write_sums
 
 from canaryd.cli import cli
 
@@ -34,6 +34,7 @@ class Project:
     folder: Path
     port: int
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
 
     @property
     def config(self) -> Path:
@@ -62,7 +63,9 @@ class Project:
                 [*command, *listen, *options],
                 cwd=self.folder,
                 stderr=stderr,
-                env=os.environ | {"HOME": str(self.folder), "MPLCONFIGDIR": str(self.folder.parents[1] / "fonts")},
+                env=os.environ
+                | {"HOME": str(self.folder), "MPLCONFIGDIR": str(self.folder.parents[1] / "fonts")}
+                | self.environment,
             )
         self.processes.append(process)
         return process
@@ -279,22 +282,49 @@ def test_a_week_later_the_stored_replies_are_graded_again(project: Project) -> N
     assert project.rows("SELECT identical, differing, since FROM regrade") == [(120, 0, None)]
 
 
-def test_what_was_registered_cannot_change_under_a_running_daemon(project: Project) -> None:
-    with project.daemon() as process:
-        written = project.config.read_text()
-        project.config.write_text(written.replace('model = "large"', 'model = "larger"'))
+@pytest.fixture
+def manager(tmp_path: Path) -> Iterator[Manager]:
+    made = Manager(tmp_path / "notify")
+    yield made
+    made.close()
+
+
+def test_reloads_refuse_what_was_registered_and_the_service_manager_is_told(project: Project, manager: Manager) -> None:
+    project.environment |= {"NOTIFY_SOCKET": str(manager.path), "WATCHDOG_USEC": "60000000"}
+    web, written = project.folder / "web.yml", project.config.read_text()
+    web.write_text("")
+
+    def reload(*, succeeds: bool) -> None:
+        before = len(manager.told)
         process.send_signal(signal.SIGHUP)
-        wait_for(lambda: project.metric("canaryd_config_last_reload_successful") == 0.0, "the refusal")
-        assert "series 'main' changed, which a running daemon does not take over" in project.log()
-        project.set_clock(f"{DAY_1}T03:10:00+00:00")
-        wait_for(lambda: project.outcomes(DAY_1) == BOTH_COMPLETED, "the day, with the configuration in force")
-        project.config.write_text(written + "[retry]\ncalls = 2\n")
-        process.send_signal(signal.SIGHUP)
-        wait_for(lambda: project.metric("canaryd_config_last_reload_successful") == 1.0, "the reload")
+        wait_for(lambda: manager.since(before, expected=["RELOADING=1", "READY=1"]), "the reload")
+        assert project.metric("canaryd_config_last_reload_successful") == succeeds
+
+    process = project.start("--web.config.file", str(web))
+    wait_for(lambda: "READY=1" in manager.told, "ready")
+    assert project.page("/-/ready") == "ready\n"
+    wait_for(lambda: "STATUS=idle, next run 2027-01-02 03:10Z" in manager.told, "the line of its state")
+    wait_for(lambda: "WATCHDOG=1" in manager.told, "a sign of life")
+    project.config.write_text(written.replace('model = "large"', 'model = "larger"'))
+    reload(succeeds=False)
+    assert "series 'main' changed, which a running daemon does not take over" in project.log()
+    project.set_clock(f"{DAY_1}T03:10:00+00:00")
+    wait_for(lambda: project.outcomes(DAY_1) == BOTH_COMPLETED, "the day, with the configuration in force")
+    project.config.write_text(written + "[retry]\ncalls = 2\n")
+    web.write_text("basic_auth_users: [\n")
+    reload(succeeds=False)
+    assert "web.yml:2: is not YAML" in project.log()
+    web.write_text("")
+    reload(succeeds=True)
+    before = len(manager.told)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(PATIENCE_S) == 0
+    wait_for(lambda: manager.since(before, expected=["STOPPING=1\nEXTEND_TIMEOUT_USEC=90000000"]), "its end")
 
 
 def test_an_edited_panel_blocks_the_run_and_the_daemon_stays(project: Project) -> None:
     panel = project.folder / "panel" / "small.jsonl"
+    project.environment["NOTIFY_SOCKET"] = str(project.folder / "nobody")
     with project.daemon():
         panel.write_text(panel.read_text().replace("What is 3 +", "What is  3 +"))
         project.set_clock(f"{DAY_1}T03:10:00+00:00")
@@ -302,6 +332,7 @@ def test_an_edited_panel_blocks_the_run_and_the_daemon_stays(project: Project) -
         wait_for(lambda: project.metric(blocked) == 1.0, "the blocked reason")
         assert project.page("/-/healthy") == "healthy\n"
         assert project.rows("SELECT count(*) FROM sample") == [(0,)]
+    assert project.log().count("service manager not told") == 1, "nor does a service manager that is not there end it"
 
 
 def test_a_missing_key_of_one_arm_closes_that_arm_with_its_reason_and_the_other_is_measured(project: Project) -> None:

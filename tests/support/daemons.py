@@ -1,4 +1,4 @@
-"""What tests of real daemons share: waiting, a free port, a panel of sums, and a model that can be made to wait."""
+"""What tests of real daemons share: waiting, a free port, a panel of sums, a service manager, and a model that waits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from socket import socket
+from socket import AF_UNIX, SHUT_RD, SOCK_DGRAM, socket
 from typing import Any
 
 PATIENCE_S = 90.0
@@ -50,6 +50,30 @@ def write_sums(folder: Path, count: int, *, in_cluster: int = 1) -> None:
     ]
     (folder / "small.jsonl").write_text("".join(json.dumps(line) + "\n" for line in (header, *items)))
     (folder / "small.system.txt").write_text("Answer between <answer> and </answer>.\n")
+
+
+class Manager:
+    """The socket of a service manager, and what it was told."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.told = path, list[str]()
+        self.socket = socket(AF_UNIX, SOCK_DGRAM)
+        self.socket.bind(str(path))
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        while message := self.socket.recv(4096):
+            self.told.append(message.decode())
+
+    def since(self, count: int, *, expected: list[str]) -> bool:
+        """Return whether these came in this order, others between them, after so many."""
+        came = iter(self.told[count:])
+        return all(each in came for each in expected)
+
+    def close(self) -> None:
+        """Stop listening."""
+        self.socket.shutdown(SHUT_RD)
+        self.socket.close()
 
 
 class SlowModel:
