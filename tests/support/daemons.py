@@ -1,4 +1,4 @@
-"""What tests of real daemons share: waiting, a free port, a panel of sums, a service manager, and a model that waits."""
+"""What tests of real daemons share: waiting, a free port, a panel of sums, a service manager, a model that waits."""
 
 from __future__ import annotations
 
