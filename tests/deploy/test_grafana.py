@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 import yaml
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.cog.plugins import register_default_plugins
+from grafana_foundation_sdk.models import dashboard
 
 from canaryd.metrics.catalogue import METRICS, PREFIX
 
@@ -34,6 +37,7 @@ PROMQL = [
 #: Panels that show no data: the list of alerts, and a text.
 WITHOUT_QUERY = {"alertlist", "text"}
 
+register_default_plugins()
 each_board = pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 
 
@@ -47,6 +51,39 @@ def test_there_are_four_dashboards_for_either_store() -> None:
     for store in ("postgres", "sqlite"):
         uids = {board["uid"] for path, board in BOARDS.items() if path.parent.name in {"prometheus", store}}
         assert uids == {f"canaryd-{name}" for name in ("overview", "series", "operation", "items")}
+
+
+@each_board
+def test_grafanas_own_model_takes_every_key_of_a_dashboard(path: Path) -> None:
+    read = dashboard.Dashboard.from_json(BOARDS[path])
+    written = json.loads(json.dumps(read, cls=JSONEncoder))
+    # An annotation's query belongs to its data source, and its model keeps what it does not know nowhere; the text of a
+    # variable's query is for people; a dashboard that is not in a database has no id.
+    elsewhere = re.compile(r"\.id|\.templating\.list\[\d+\]\.definition|\.annotations\.list\[\d+\]\.target\..*")
+    assert [key for key in _lost(BOARDS[path], written) if not elsewhere.fullmatch(key)] == []
+
+
+def test_a_misspelt_option_of_a_panel_is_noticed() -> None:
+    board = json.loads(FILES[0].read_text())
+    board["panels"][0]["fieldConfig"]["defaults"]["decimal"] = 1
+    read = dashboard.Dashboard.from_json(board)
+    lost = list(_lost(board, json.loads(json.dumps(read, cls=JSONEncoder))))
+    assert ".panels[0].fieldConfig.defaults.decimal" in lost
+
+
+def _lost(given: Any, kept: Any, place: str = "") -> Iterator[str]:
+    """Yield the place of each value that is not there any more, or is another one."""
+    if isinstance(given, dict) and isinstance(kept, dict):
+        for key, value in given.items():
+            if key in kept:
+                yield from _lost(value, kept[key], f"{place}.{key}")
+            else:
+                yield f"{place}.{key}"
+    elif isinstance(given, list) and isinstance(kept, list) and len(given) == len(kept):
+        for number, (value, other) in enumerate(zip(given, kept, strict=True)):
+            yield from _lost(value, other, f"{place}[{number}]")
+    elif given != kept:
+        yield place
 
 
 @each_board
