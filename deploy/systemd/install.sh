@@ -33,6 +33,7 @@ uninstall() {
     rm -f "$units/canaryd.service" "$units/canaryd-sandbox.socket" "$units/canaryd-sandbox@.service"
     rm -f "$sysusers" "$tmpfiles" "$child" "$dropin" "$service"
     rmdir "$(dirname "$child")" "$(dirname "$dropin")" 2>/dev/null || true
+    systemd rm -rf /run/canaryd-sandbox
     systemd systemctl daemon-reload
     echo "removed the units; /etc/canaryd, /etc/credstore, /var/lib/canaryd and the user canaryd stay"
 }
