@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from typing import Literal
 
 import structlog
 
-from canaryd.config import Config, SeriesConfig
+from canaryd.config import Config, Retry, SeriesConfig
 from canaryd.daemon.progress import progress
 from canaryd.daemon.regrading import Regrading
 from canaryd.daemon.telling import Telling
 from canaryd.daemon.worker import Order, Work, Worker
 from canaryd.errors import CanarydError, Locked
-from canaryd.records import JsonValue
+from canaryd.records import Arm, JsonValue
 from canaryd.runner.clock import Clock
 from canaryd.runner.closing import Books, close_past
 from canaryd.runner.project import LEASE_POLICY
@@ -26,8 +27,25 @@ from canaryd.store.process import holder_of, this_process
 from canaryd.store.rows import Series
 from canaryd.windows import utc_date
 
-#: A child may be silent for as long as one call may take, and this much longer.
+#: What is said of a child before there is more to say.
+_BEGUN = {"measure": "starting", "decide": "deciding"}
+#: A child may be silent for this much longer than its waits and calls may take.
 SILENCE_MARGIN_S = 120.0
+
+
+def longest_silence_s(asked: Iterable[Arm], retry: Retry) -> float:
+    """Return the seconds between two signs of life of a child after which it is stuck.
+
+    Between them lie at most the wait before a repeated call (a provider's own Retry-After, too, is kept only within
+    `total_wait_s`), the pause that the slowest pace asks for, and one call.
+
+    >>> slow = Arm("a", "tracked", "openai", "m", timeout_s=60, requests_per_minute=0.1)
+    >>> longest_silence_s([slow], Retry(total_wait_s=300))
+    1080.0
+    """
+    arms = list(asked)
+    pauses = [60.0 / arm.requests_per_minute for arm in arms if arm.requests_per_minute is not None]
+    return retry.total_wait_s + max(pauses, default=0.0) + max(arm.timeout_s for arm in arms) + SILENCE_MARGIN_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +89,7 @@ class Desk:
         self._start_worker = start_worker
         self._regrading = Regrading(start_worker)
         self.telling = Telling(series.name, start_worker)
+        self._patience_s = 0.0
         self._not_before: datetime | None = None
         self._decided_on: date | None = None
         self._closed_before: date | None = None
@@ -136,9 +155,9 @@ class Desk:
         today = utc_date(now)
         if isinstance(decision, Start):
             self._log.info("slot starts", slot=str(today), late_s=int(decision.late.total_seconds()))
-            self._begin(store, loaded.order("measure", series=self.name, slot_date=today), now=now)
+            self._begin(store, "measure", loaded=loaded, now=now)
         elif self._decided_on != today and today >= series.start_date:
-            self._begin(store, loaded.order("decide", series=self.name, slot_date=today), now=now)
+            self._begin(store, "decide", loaded=loaded, now=now)
         elif isinstance(decision, Refuse):
             self._say(f"slot {decision.slot_date} is not measured: {decision.reason}")
         else:
@@ -165,10 +184,12 @@ class Desk:
             if isinstance(miss, Miss):
                 self._log.warning("slot missed", slot=str(miss.slot_date), arms=list(miss.arms), reason=miss.reason)
 
-    def _begin(self, store: Store, order: Order, *, now: datetime) -> None:
+    def _begin(self, store: Store, work: Literal["measure", "decide"], *, loaded: Loaded, now: datetime) -> None:
         """Hand the series over to a child, which gets its order once it is the holder."""
         assert self._lease is not None
-        worker = self._start_worker(order)
+        # A reload meanwhile changes nothing for a child, which has the configuration that it began with.
+        self._patience_s = longest_silence_s(loaded.config.one_series(self.name).asked, loaded.config.retry)
+        worker = self._start_worker(loaded.order(work, series=self.name, slot_date=utc_date(now)))
         try:
             hand_over(store, self._lease, to=holder_of(worker.pid), now=now, policy=LEASE_POLICY)
         except CanarydError:
@@ -176,7 +197,7 @@ class Desk:
             raise
         self.worker, self._lease = worker, None
         worker.begin()
-        self.state = f"{order.work} {order.slot_date}"
+        self.state = _BEGUN[work]
 
     def _reap(self, worker: Worker, again_at: datetime) -> bool:
         """Return whether the child has ended; what it came to decides when the next one may begin."""
@@ -197,17 +218,19 @@ class Desk:
     def _progress(self, store: Store) -> str:
         assert self.worker is not None
         if self.worker.order.work == "decide":
-            return "deciding"
+            return _BEGUN["decide"]
         with store.read() as connection:
-            self.progress = progress(connection, self.name)
-        return "running {}/{}".format(*self.progress)
+            stored, planned = progress(connection, self.name)
+        if not planned:
+            return _BEGUN["measure"]  # no arm has passed its checks yet
+        self.progress = stored, planned
+        return f"running {stored}/{planned}"
 
-    def stuck(self, series: SeriesConfig, retry_wait_s: float) -> bool:
-        """Return whether the child lives and has been silent for longer than any call may take."""
+    def stuck(self) -> bool:
+        """Return whether the child lives and has been silent for longer than anything it does may take."""
         if self.worker is None or self.worker.ended() is not None:
             return False  # one that ended is looked after once the store can be used
-        longest = max(arm.timeout_s for arm in series.asked)
-        return self.worker.silent_s > longest + retry_wait_s + SILENCE_MARGIN_S
+        return self.worker.silent_s > self._patience_s
 
     def give_up(self, store: Store | None, *, now: datetime) -> None:
         """Let go of the series, so that another daemon may take it over at once."""

@@ -274,9 +274,7 @@ class Service:
                 self.metrics.clock_jumps.inc()
 
     def _why_stuck(self) -> str | None:
-        wait_s = self._loaded.config.retry.longest_wait_s
-        by_name = {series.name: series for series in self._loaded.config.series}
-        stuck = [name for name, desk in self._desks.items() if desk.stuck(by_name[name], wait_s)]
+        stuck = [name for name, desk in self._desks.items() if desk.stuck()]
         return f"no sign of life from the child of {', '.join(stuck)}" if stuck else None
 
     def _in_force(self, loaded: Loaded) -> None:

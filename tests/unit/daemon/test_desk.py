@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from canaryd.config import parse
-from canaryd.daemon.desk import Desk, Loaded
+from canaryd.config import Retry, parse
+from canaryd.daemon.desk import Desk, Loaded, longest_silence_s
 from canaryd.daemon.worker import Order
-from canaryd.records import Alarm, RunEnd
+from canaryd.records import Alarm, Arm, RunEnd
 from canaryd.resources import resource
 from canaryd.store import read
 from canaryd.store.engine import Store, open_store
@@ -124,7 +124,8 @@ def test_a_day_from_waiting_over_measuring_to_waiting(room: Room) -> None:
     assert room.orders()[1:] == [("measure", "2030-01-01")]
     assert room.workers[1].begun
     assert room.desk.is_holder
-    assert room.tick(at(1, 3, 11)) == "running 0/0"
+    assert room.desk.state == "starting"
+    assert room.tick(at(1, 3, 11)) == "starting", "no arm has passed its checks"
     room.measure("completed")
     room.workers[1].code = 0
     assert room.tick(at(1, 3, 20)) == "idle, next run 2030-01-02 03:10Z"
@@ -249,13 +250,29 @@ def test_a_series_that_is_not_registered_says_so(room: Room) -> None:
 
 
 def test_a_child_that_is_silent_for_longer_than_any_call_is_stuck(room: Room) -> None:
-    series = room.loaded.config.series[0]
-    assert not room.desk.stuck(series, 60.0)
+    assert not room.desk.stuck()
     room.tick(at(1, 3, 10))
-    room.workers[0].silent_s = 239.0
-    assert not room.desk.stuck(series, 60.0)
-    room.workers[0].silent_s = 241.0
-    assert room.desk.stuck(series, 60.0)
+    room.workers[0].silent_s = 479.0
+    assert not room.desk.stuck()
+    room.workers[0].silent_s = 481.0
+    assert room.desk.stuck()
+
+
+def test_a_pace_that_the_configuration_allows_is_no_silence(room: Room) -> None:
+    slow = CONFIG + "requests_per_minute = 0.1\n"
+    room.loaded = Loaded(parse(slow, path=room.loaded.config.path), slow, "info")
+    room.tick(at(1, 3, 10))
+    room.workers[0].silent_s = 600.0 + 60.0
+    room.loaded = Loaded(parse(CONFIG, path=room.loaded.config.path), CONFIG, "info")
+    room.tick(at(1, 3, 21))
+    assert not room.desk.stuck(), "the child keeps to what it began with"
+
+
+def test_silence_is_bounded_by_the_slowest_arm_the_longest_call_and_every_wait() -> None:
+    arm = Arm("a", "tracked", "openai", "m", timeout_s=600)
+    slow = replace(arm, timeout_s=5, requests_per_minute=2)
+    assert longest_silence_s([arm, slow], Retry(total_wait_s=300)) == 300 + 30 + 600 + 120
+    assert longest_silence_s([arm], Retry(total_wait_s=0)) == 600 + 120
 
 
 def test_a_daemon_that_ends_gives_the_series_back(room: Room) -> None:
