@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
+from canaryd.runner.clock import SUSPENDED_S
+
 Disturbance: TypeAlias = Literal["clock_step", "suspend"]
 
-#: Two clocks that drift apart by more than this between two readings were not merely slewed.
+#: A calendar that drifts from the clock since boot by more than this between two readings was not merely slewed.
 TOLERANCE_S = 5.0
 #: Answers stored this far ahead of the clock say that the clock, not the store, is wrong.
 BEHIND_STORE = timedelta(hours=1)
@@ -44,7 +46,7 @@ def disturbances(before: Reading, now: Reading) -> tuple[Disturbance, ...]:
     found: list[Disturbance] = []
     if abs(calendar - boot) > TOLERANCE_S:
         found.append("clock_step")
-    if boot - awake > TOLERANCE_S:
+    if boot - awake > SUSPENDED_S:
         found.append("suspend")
     return tuple(found)
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from canaryd.providers.base import Provider, ProviderError
 from canaryd.records import Ask, Reply
-from canaryd.runner.calls import Call
+from canaryd.runner.calls import Call, directly
 
 
-def counted_calls(report: Callable[[Mapping[str, Any]], None]) -> Call:
+def counted_calls(report: Callable[[Mapping[str, Any]], None], *, through: Call = directly) -> Call:
     """Return how to call a provider so that each call is reported: arm, failure, seconds, whether it repeats one."""
     asked: set[Ask] = set()
 
@@ -21,7 +21,7 @@ def counted_calls(report: Callable[[Mapping[str, Any]], None]) -> Call:
         is_retry = ask in asked
         asked.add(ask)
         try:
-            return await provider.ask(ask)
+            return await through(ask, provider)
         except ProviderError as error:
             kind = error.kind
             raise

@@ -27,7 +27,7 @@ from canaryd.errors import MeasurementRefused
 from canaryd.judging import ASKED_AT_MOST, JudgeConfig
 from canaryd.providers.base import Provider, ProviderError, failure_kind
 from canaryd.records import OUTCOME_FAILURES, Ask, Failure, Reply
-from canaryd.runner.calls import retried
+from canaryd.runner.calls import call, retried
 from canaryd.runner.clock import Clock
 from canaryd.windows import utc_date
 
@@ -207,7 +207,7 @@ async def _ask(bout: Bout, bench: Bench) -> Reply | Failure:
 
     async def once() -> Reply:
         bench.budget.spend()
-        return await bench.providers[bout.turn.judge].ask(ask)
+        return await call.get()(ask, bench.providers[bout.turn.judge])
 
     answer, _ = await retried(ask, once, policy=bench.retry, clock=bench.clock)
     if not isinstance(answer, ProviderError):

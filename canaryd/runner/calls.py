@@ -11,7 +11,7 @@ from canaryd.config import Retry
 from canaryd.errors import EXIT_INTERRUPTED, CanarydError
 from canaryd.providers.base import Provider, ProviderError
 from canaryd.records import Ask, Reply
-from canaryd.runner.clock import Clock
+from canaryd.runner.clock import SUSPENDED_S, Clock, suspended_s
 from canaryd.runner.retry import Spent, jitter_of, wait_s
 
 Call: TypeAlias = Callable[[Ask, Provider], Awaitable[Reply]]
@@ -54,9 +54,32 @@ class Drain:
                 each.cancel()
 
 
-async def directly(ask: Ask, provider: Provider) -> Reply:
-    """Ask the provider, and nothing else."""
-    return await provider.ask(ask)
+async def directly(ask: Ask, provider: Provider, *, suspended: Callable[[], float] = suspended_s) -> Reply:
+    """Ask the provider; what comes back from beyond a suspend of this machine, whatever it is, is no measurement.
+
+    Raises:
+        ProviderError: there is no reply, or the machine was suspended meanwhile (`timeout`).
+    """
+    before_s = suspended()
+    brought = await _brought(ask, provider)
+    slept_s = suspended() - before_s
+    if slept_s > SUSPENDED_S:
+        raise ProviderError(
+            "timeout",
+            f"this machine was suspended for {slept_s:.0f} s while the call was in flight",
+            input_tokens=brought.input_tokens,
+            output_tokens=brought.output_tokens,
+        )
+    if isinstance(brought, ProviderError):
+        raise brought
+    return brought
+
+
+async def _brought(ask: Ask, provider: Provider) -> Reply | ProviderError:
+    try:
+        return await provider.ask(ask)
+    except ProviderError as error:
+        return error
 
 
 #: How this context calls a provider; the resident process' child counts its calls here.

@@ -43,6 +43,19 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
+#: A machine that was suspended for longer than this has cut what it waited for.
+SUSPENDED_S = 5.0
+
+
+def suspended_s() -> float:
+    """Return for how many seconds this machine has been suspended since it was booted; 0 where it does not count them.
+
+    Two readings tell how long it was suspended between them: of two clocks, one goes on meanwhile.
+    """
+    boottime = getattr(machine, "CLOCK_BOOTTIME", None)
+    return 0.0 if boottime is None else machine.clock_gettime(boottime) - machine.monotonic()
+
+
 @dataclass(frozen=True, slots=True)
 class FrozenClock:
     """A calendar that stands still at one moment; durations and waits are the machine's own."""
