@@ -52,7 +52,7 @@ def build_provider(arm: Arm, surroundings: Surroundings) -> Provider:
             if name not in allowed:
                 raise _unknown(arm, f"provider {arm.provider!r} has no {table}.{name}", allowed=allowed)
     provider: Provider = module.build(arm, surroundings)
-    return provider if surroundings.secret is None else discreet(provider, surroundings.secret)
+    return discreet(provider, surroundings.secret)
 
 
 def _unknown(arm: Arm, what: str, *, allowed: Collection[str]) -> ConfigError:

@@ -88,6 +88,14 @@ class ReportsConfiguration(Protocol):
     last_report: Mapping[str, JsonValue] | None
 
 
+@runtime_checkable
+class HoldsSecrets(Protocol):
+    """A provider that signs or sends other keys than the arm's credential as it stands."""
+
+    def secrets(self) -> Collection[Secret]:
+        """Return every key by itself that a reply or an error could repeat."""
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What a provider is built with besides its arm.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ import boto3
 import botocore.config
 import botocore.exceptions as aws
 
-from canaryd.errors import ConfigError, CredentialsError
+from canaryd.errors import ConfigError
 from canaryd.providers.base import (
     ProviderError,
     Surroundings,
@@ -23,42 +23,48 @@ from canaryd.providers.base import (
     refuse_variables,
     text_option,
     timed_out,
-    with_extra_body,
 )
+from canaryd.providers.bedrock_converse import (
+    failure_of_client_error,
+    from_response,
+    keep_body,
+    to_request,
+    wire_fields,
+)
+from canaryd.providers.bedrock_keys import keys_in_force, keys_of, session_of
 from canaryd.providers.secret import Secret
-from canaryd.providers.wire import Redactor, at, kind_of_status, refuse_cached, retry_after_s, text_at, tokens_at
-from canaryd.records import Arm, Ask, JsonValue, Reply, StopKind
+from canaryd.providers.wire import at, refuse_cached
+from canaryd.records import Arm, Ask, JsonValue, Reply
 
 PARAMS = frozenset({"max_tokens", "temperature", "top_p"})
 OPTIONS = frozenset({"region", "extra_body"})
-REFUSED_VARIABLES = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_BEDROCK_RUNTIME")
-_WIRE_NAMES = {"max_tokens": "maxTokens", "temperature": "temperature", "top_p": "topP"}
-_STOP: Mapping[Any, StopKind] = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "refusal": "refusal",
-    "content_filtered": "content_filter",
-    "guardrail_intervened": "content_filter",
-}
-#: Where a service's error name says more than its status.
-_KIND_OF_NAME = {
-    "ExpiredTokenException": "auth",
-    "InvalidSignatureException": "auth",
-    "ModelErrorException": "server_error",
-    "ModelNotReadyException": "overloaded",
-    "ServiceQuotaExceededException": "quota",
-    "UnrecognizedClientException": "auth",
-}
+REFUSED_VARIABLES = (
+    "AWS_BEARER_TOKEN_BEDROCK",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
+    "AWS_USE_DUALSTACK_ENDPOINT",
+    "AWS_USE_FIPS_ENDPOINT",
+)
+#: What botocore raises where AWS's own chain has no key, or none any more.
+_NO_KEY = (
+    aws.CredentialRetrievalError,
+    aws.InvalidConfigError,
+    aws.LoginError,
+    aws.NoCredentialsError,
+    aws.PartialCredentialsError,
+    aws.SSOError,
+    aws.TokenRetrievalError,
+)
 
 
 def build(arm: Arm, surroundings: Surroundings) -> BedrockProvider:
     """Return the provider of an arm; without a credential AWS's own chain finds the keys (a role, a shared file).
 
     Raises:
-        ConfigError: the region is missing, a parameter cannot be sent, or the environment re-points the SDK.
-        CredentialsError: the credential is not of the form ACCESS_KEY_ID:SECRET_ACCESS_KEY[:SESSION_TOKEN].
+        ConfigError: the region is missing, a parameter cannot be sent, the environment re-points the SDK, or AWS's
+            shared files cannot be read.
+        CredentialsError: the credential is not of the form ACCESS_KEY_ID:SECRET_ACCESS_KEY[:SESSION_TOKEN], or there is
+            none and AWS's own chain finds no key.
     """
     refuse_variables(arm, surroundings.env, names=REFUSED_VARIABLES)
     return BedrockProvider(arm, surroundings.secret)
@@ -73,19 +79,14 @@ class BedrockProvider:
     def __init__(self, arm: Arm, secret: Secret | None) -> None:
         self._arm = arm
         self._fields = wire_fields(arm)
-        keys = _keys(secret)
-        self._secrets = list(keys.values())
         region = text_option(arm, "region")
         if region is None:
             raise ConfigError(f"arm {arm.name!r}: Bedrock is regional, and no region is named; set options.region")
-        session = boto3.Session(region_name=region, **{name: key.reveal() for name, key in keys.items()})
-        try:
-            self._client = session.client("bedrock-runtime", endpoint_url=arm.base_url, config=_limits(arm))
-        except aws.InvalidRegionError:
-            raise ConfigError(
-                f"arm {arm.name!r}: options.region is {region!r}, which is no name of a region; "
-                "write one such as us-east-1"
-            ) from None
+        keys = keys_of(secret)
+        self._secrets = list(keys.values())
+        session, self._credentials = session_of(arm, region=region, keys=keys)
+        self._client = _client(arm, session, region=region)
+        self._client.meta.events.register("before-parse.bedrock-runtime.Converse", keep_body)
 
     async def ask(self, ask: Ask) -> Reply:
         """Return the reply to one question.
@@ -93,10 +94,11 @@ class BedrockProvider:
         Raises:
             ProviderError: there is no reply.
         """
+        # The list grows while the call is made, before anything of it can be told.
         redactor = redactor_of(self._arm, ask, secrets=self._secrets)
         try:
             async with asyncio.timeout(self._arm.timeout_s):
-                body = await in_thread(partial(self._client.converse, modelId=self._arm.model, **self._body(ask)))
+                response = await in_thread(partial(self._converse, self._body(ask)))
         except (TimeoutError, aws.ReadTimeoutError, aws.ConnectTimeoutError):
             failure = timed_out(self._arm.timeout_s)
         except aws.ClientError as error:
@@ -104,10 +106,14 @@ class BedrockProvider:
         except aws.BotoCoreError as error:
             failure = ProviderError(_kind_of_fault(error), redactor(f"{type(error).__name__}: {error}"))
         else:
-            refuse_cached(at(body, "ResponseMetadata", "HTTPHeaders") or {})
-            return from_response(body, redactor=redactor)
+            refuse_cached(at(response, "ResponseMetadata", "HTTPHeaders") or {})
+            return from_response(response, redactor=redactor)
         # Raised outside of the handlers, so that no exception of the SDK hangs on ours.
         raise failure
+
+    def secrets(self) -> Collection[Secret]:
+        """Return every part of the credential by itself, and every key of AWS's own chain that has signed."""
+        return self._secrets
 
     def wire_request(self, ask: Ask) -> WireRequest:
         """Return the request that `ask` would send."""
@@ -124,60 +130,9 @@ class BedrockProvider:
     def _body(self, ask: Ask) -> dict[str, JsonValue]:
         return to_request(ask, fields=self._fields)
 
-
-def wire_fields(arm: Arm) -> dict[str, JsonValue]:
-    """Return the request parameters that are set, under their wire names; extra_body goes to the model as it stands.
-
-    Raises:
-        ConfigError: extra_body is no table.
-    """
-    config: dict[str, JsonValue] = {_WIRE_NAMES[name]: value for name, value in arm.params.items()}
-    extra = with_extra_body(arm, {}, structural=())
-    parts: dict[str, JsonValue] = {"inferenceConfig": config, "additionalModelRequestFields": extra}
-    return {name: part for name, part in parts.items() if part}
-
-
-def to_request(ask: Ask, *, fields: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the body of one question; an empty system prompt is not sent."""
-    system: dict[str, JsonValue] = {"system": [{"text": ask.system}]} if ask.system else {}
-    return {"messages": [{"role": "user", "content": [{"text": ask.prompt}]}], **system, **fields}
-
-
-def from_response(body: Any, *, redactor: Redactor) -> Reply:
-    """Return the reply of a Converse result; reasoning is no text, and no result names the model that answered.
-
-    Raises:
-        ProviderError: nothing that could be graded (`malformed`).
-    """
-    content = at(body, "output", "message", "content")
-    reason = at(body, "stopReason")
-    usage = at(body, "usage")
-    counts = [tokens_at(usage, name) for name in ("inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens")]
-    input_tokens = None if counts[0] is None else sum(count or 0 for count in counts)
-    output_tokens = tokens_at(usage, "outputTokens") or None
-    if reason not in _STOP or not isinstance(content, list):
-        raise ProviderError(
-            "server_error" if reason is None else "malformed",  # botocore passes on a body that is no JSON as empty
-            redactor(f"no message with a known stop reason, but {reason!r}"),
-            input_tokens=input_tokens,
-            output_tokens=output_tokens,
-        )
-    return Reply(
-        text="".join(text_at(block, "text") or "" for block in content),
-        stop=_STOP[reason],
-        response_id=text_at(body, "ResponseMetadata", "RequestId"),
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
-    )
-
-
-def failure_of_client_error(response: Any, *, redactor: Redactor) -> ProviderError:
-    """Return the error of a reply whose status is no success, as botocore holds it."""
-    status, name = at(response, "ResponseMetadata", "HTTPStatusCode"), text_at(response, "Error", "Code") or ""
-    kind = _KIND_OF_NAME.get(name) or kind_of_status(status if isinstance(status, int) else None)
-    message = text_at(response, "Error", "Message") or ""
-    headers = at(response, "ResponseMetadata", "HTTPHeaders") or {}
-    return ProviderError(kind, redactor(f"HTTP {status} {name}: {message}"), retry_after_s=retry_after_s(headers))
+    def _converse(self, body: Mapping[str, JsonValue]) -> Any:
+        self._secrets += [key for key in keys_in_force(self._credentials) if key not in self._secrets]
+        return self._client.converse(modelId=self._arm.model, **body)
 
 
 async def in_thread(call: Callable[[], Any]) -> Any:
@@ -210,33 +165,38 @@ async def in_thread(call: Callable[[], Any]) -> Any:
     return await future
 
 
-def _limits(arm: Arm) -> botocore.config.Config:
-    return botocore.config.Config(
+def _client(arm: Arm, session: boto3.Session, *, region: str) -> Any:
+    """Return the client of an arm.
+
+    Raises:
+        ConfigError: boto3 takes the region for no name of one, or base_url for no address.
+    """
+    config = botocore.config.Config(
         connect_timeout=arm.timeout_s,
         read_timeout=arm.timeout_s,
         retries={"total_max_attempts": 1},
         max_pool_connections=arm.concurrency,
+        # What the shared files say of these would re-point the requests.
         ignore_configured_endpoint_urls=True,
+        use_dualstack_endpoint=False,
+        use_fips_endpoint=False,
     )
-
-
-def _keys(secret: Secret | None) -> dict[str, Secret]:
-    if secret is None:
-        return {}
-    names = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
-    parts = secret.reveal().split(":", 2)
-    if len(parts) < 2 or not all(parts):
-        raise CredentialsError(
-            f"{secret.source}: the credential of a bedrock arm must read ACCESS_KEY_ID:SECRET_ACCESS_KEY, with "
-            ":SESSION_TOKEN behind it for temporary keys"
-        )
-    return {name: Secret(part, source=secret.source) for name, part in zip(names, parts, strict=False)}
+    try:
+        return session.client("bedrock-runtime", endpoint_url=arm.base_url, config=config)
+    except aws.InvalidRegionError:
+        raise ConfigError(
+            f"arm {arm.name!r}: options.region is {region!r}, which is no name of a region; write one such as us-east-1"
+        ) from None
+    except ValueError:
+        raise ConfigError(
+            f"arm {arm.name!r}: base_url is no address that boto3 can use; mend its host, or leave it out"
+        ) from None
 
 
 def _kind_of_fault(error: aws.BotoCoreError) -> str:
     """Return the kind of a fault that is no reply of the service."""
     if isinstance(error, (aws.HTTPClientError, aws.ConnectionError)):
         return "connection"
-    if isinstance(error, aws.NoCredentialsError | aws.PartialCredentialsError | aws.CredentialRetrievalError):
+    if isinstance(error, _NO_KEY):
         return "auth"
     return "bad_request" if isinstance(error, aws.ParamValidationError) else "server_error"

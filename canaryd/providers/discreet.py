@@ -1,34 +1,34 @@
-"""A reply that repeats the arm's key is no measurement: nothing of it may be kept."""
+"""A reply that repeats a key of the arm is no measurement: nothing of it may be kept."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from canaryd.providers.base import Provider, ProviderError, ReportsConfiguration, WireRequest
+from canaryd.providers.base import HoldsSecrets, Provider, ProviderError, ReportsConfiguration, WireRequest
 from canaryd.providers.secret import Secret
 from canaryd.records import Ask, JsonValue, Reply
 
 
 class Discreet:
-    """A provider whose replies never hold the key that was sent with the question."""
+    """A provider whose replies never hold a key: neither the credential nor any other that the provider holds."""
 
-    def __init__(self, provider: Provider, secret: Secret) -> None:
+    def __init__(self, provider: Provider, secret: Secret | None) -> None:
         self._provider = provider
-        self._secret = secret
+        self._credential = [] if secret is None else [secret]
 
     async def ask(self, ask: Ask) -> Reply:
         """Return the reply to one question.
 
         Raises:
-            ProviderError: there is none, or it repeats the key (`malformed`).
+            ProviderError: there is none, or it repeats a key (`malformed`).
         """
         reply = await self._provider.ask(ask)
-        key = self._secret.reveal()
+        held = self._provider.secrets() if isinstance(self._provider, HoldsSecrets) else ()
         said = (reply.text, reply.response_id, reply.resolved_model, reply.system_fingerprint)
-        if any(key in part for part in said if part):
+        if any(secret.reveal() in part for secret in (*self._credential, *held) for part in said if part):
             raise ProviderError(
                 "malformed",
-                "the reply repeats the key of the arm, so nothing of it is kept",
+                "the reply repeats a key of the arm, so nothing of it is kept",
                 input_tokens=reply.input_tokens,
                 output_tokens=reply.output_tokens,
             )
@@ -63,6 +63,6 @@ class DiscreetReporting(Discreet):
         return self._provider.last_report
 
 
-def discreet(provider: Provider, secret: Secret) -> Provider:
-    """Return the provider, refusing replies that hold the secret."""
+def discreet(provider: Provider, secret: Secret | None) -> Provider:
+    """Return the provider, refusing replies that hold the arm's credential or another key of the provider's."""
     return (DiscreetReporting if isinstance(provider, ReportsConfiguration) else Discreet)(provider, secret)

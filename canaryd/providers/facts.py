@@ -92,9 +92,10 @@ BEDROCK = Facts(
     failures={
         **_HTTP_FAILURES,
         "overloaded": "status 503; `ModelNotReadyException`",
-        "server_error": "status 5xx; `ModelErrorException`; a reply without a stop reason",
+        "server_error": "status 5xx; `ModelErrorException`; a reply with status 200 that is no JSON or has no stop "
+        "reason",
         "auth": "status 401 or 403; `ExpiredTokenException`, `InvalidSignatureException`, "
-        "`UnrecognizedClientException`; no key is found",
+        "`UnrecognizedClientException`; AWS's own chain cannot fetch its keys any more",
         "quota": "`ServiceQuotaExceededException`",
         "bad_request": "any other status 4xx; a request that boto3 refuses to send",
         "truncated": "stop reason `max_tokens` or `model_context_window_exceeded`",
@@ -105,7 +106,8 @@ BEDROCK = Facts(
     },
     notes="""
     The credential reads `ACCESS_KEY_ID:SECRET_ACCESS_KEY`, with `:SESSION_TOKEN` behind it for temporary keys.
-    Without one AWS's own chain finds the keys; set `AWS_EC2_METADATA_DISABLED=true` where no role is wanted.
+    Without one AWS's own chain finds the keys (a role, a profile), and an arm for which it finds none is refused; set
+    `AWS_EC2_METADATA_DISABLED=true` where no role is wanted. What the shared files say of the endpoint is not obeyed.
 
     boto3 knows no asyncio: a call that its deadline ended may keep a thread and a connection until the server lets
     go of them.

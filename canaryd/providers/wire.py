@@ -64,7 +64,7 @@ _DECISIVE = frozenset(
     }
 )
 #: Phrases that decide where a status 400 is all that a provider says.
-_KIND_OF_PHRASE = {
+KIND_OF_PHRASE = {
     "content filtering policy": "content_filtered",
     "credit balance is too low": "quota",
 }
@@ -98,15 +98,11 @@ def kind_of_status(status: int | None, *, code: str | None = None) -> str:
 
 def failure_of_status(status: int, *, headers: Mapping[str, str], body: bytes, redactor: Redactor) -> ProviderError:
     """Return the error of an HTTP reply whose status is no success."""
-    try:
-        parsed = parsed_json(body)
-    except ValueError:
-        parsed = body[:2000].decode(errors="replace")
-    codes, message = _error_of(parsed)
+    codes, message = error_of(body)
     code = next((code for code in codes if code in _DECISIVE), codes[0] if codes else None)
     kind = kind_of_status(status, code=code)
     if kind == "bad_request":
-        kind = next((_KIND_OF_PHRASE[phrase] for phrase in _KIND_OF_PHRASE if phrase in message), kind)
+        kind = next((KIND_OF_PHRASE[phrase] for phrase in KIND_OF_PHRASE if phrase in message), kind)
     detail = f"HTTP {status} {code or ''}".rstrip() + (f": {message}" if message else "")
     wait = retry_after_s(headers)
     asked = "" if wait is None else f" (Retry-After: {wait:g} s)"
@@ -118,7 +114,7 @@ def failure_of_body(body: Any, *, redactor: Redactor) -> ProviderError | None:
     error = at(body, "error")
     if not error:
         return None
-    codes, message = _error_of(body)
+    codes, message = _error_in(body)
     status = at(error, "code")
     known = next((code for code in codes if code in KIND_OF_CODE), None)
     if known is None and isinstance(status, int) and 300 <= status < 600:
@@ -128,12 +124,20 @@ def failure_of_body(body: Any, *, redactor: Redactor) -> ProviderError | None:
     return ProviderError(kind, redactor(f"an error inside HTTP 200: {known or status or ''} {message}"))
 
 
-def _error_of(body: Any) -> tuple[list[str], str]:
+def error_of(body: bytes) -> tuple[list[str], str]:
+    """Return (codes and types, message) of the body of a reply whose status is no success."""
+    try:
+        return _error_in(parsed_json(body))
+    except ValueError:
+        return [], body[:2000].decode(errors="replace")
+
+
+def _error_in(body: Any) -> tuple[list[str], str]:
     """Return (codes and types, message) of an error body of any of the usual shapes."""
     error = at(body, "error") or body
     if not isinstance(error, dict):
         return [], str(error) if error else ""
-    codes = [value for key in ("code", "type", "status") if isinstance(value := error.get(key), str)]
+    codes = [value for key in ("code", "type", "status", "__type") if isinstance(value := error.get(key), str)]
     message = next((value for key in ("message", "detail", "Message") if isinstance(value := error.get(key), str)), "")
     return codes, message
 
