@@ -31,16 +31,21 @@ def patient_protocol(patience_s: float) -> type[asyncio.Protocol]:
     """
 
     class Patient(H11Protocol):
+        """One connection, with a deadline that each answer puts off."""
+
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as in uvicorn
+            """Begin to wait for a request."""
             super().connection_made(transport)
             self._wait()
 
         def on_response_complete(self) -> None:
+            """Begin to wait for the next one."""
             self._deadline.cancel()
             self._wait()
             super().on_response_complete()
 
         def connection_lost(self, exc: Exception | None) -> None:
+            """Wait no longer."""
             self._deadline.cancel()
             super().connection_lost(exc)
 
