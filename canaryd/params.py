@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import cast
 
@@ -24,7 +23,7 @@ def _is_whole(value: JsonValue, *, low: float) -> bool:
 #: Each parameter, what it must be, and whether a value is that.
 PARAMS: Mapping[str, tuple[str, _Check]] = {
     "max_tokens": ("a whole number from 1 on", lambda value: _is_whole(value, low=1)),
-    "temperature": ("a number from 0 on", lambda value: _is_number(value, low=0, high=math.inf)),
+    "temperature": ("a number from 0 on", lambda value: _is_number(value, low=0, high=2**53)),
     "top_p": ("a number between 0 and 1", lambda value: _is_number(value, low=0, high=1)),
     "top_k": ("a whole number from -1 on (some servers take 0 or -1 as off)", lambda value: _is_whole(value, low=-1)),
     "seed": ("a whole number", lambda value: _is_whole(value, low=-(2**53))),

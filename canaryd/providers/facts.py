@@ -176,8 +176,9 @@ HTTP = Facts(
     not_reported="whatever has no declared path",
     failures={
         **_HTTP_FAILURES,
-        "config_mismatch": "with `config_path`: no configuration; a field outside of the closed table; a value that is "
-        "no scalar or looks like a key; no provider or model; one that differs from the run's first",
+        "config_mismatch": "with `config_path`: no configuration; a field outside of the closed table; a value that its "
+        "field cannot have (an infinite number, a whole one beyond 2^53, an empty name) or that looks like a key; no "
+        "provider or model; one that differs from the run's first",
         "truncated": "a stop reason declared as length",
         "refusal": "a stop reason declared as refusal",
         "content_filtered": "a stop reason declared as content_filter",

@@ -107,10 +107,27 @@ class TestReportedConfiguration:
         [
             (None, "carries no configuration"),
             ({}, "carries no configuration"),
-            ({**REPORT, "base_url": "http://h:port"}, "cannot be recorded"),
+            ({**REPORT, "base_url": "http://h:port"}, "base_url as .*, but it must be an address that begins with"),
+            ({**REPORT, "base_url": "not a url"}, "base_url as"),
+            ({**REPORT, "base_url": 5}, "base_url as 5"),
             ([REPORT], "carries no configuration"),
             ({**REPORT, "prefill": "x"}, r"configuration\.prefill is not recorded; allowed: provider, model"),
-            ({**REPORT, "seed": [1]}, r"configuration\.seed is \[1\], but only a single value"),
+            ({**REPORT, "seed": [1]}, r"seed as \[1\], but it must be a whole number"),
+            ({**REPORT, "seed": 12345678901234567890}, "seed as 12345678901234567890"),
+            ({**REPORT, "seed": 10**400}, "seed as 1000"),
+            ({**REPORT, "temperature": float("nan")}, "temperature as NaN, but it must be a number from 0 on"),
+            ({**REPORT, "temperature": float("inf")}, "temperature as Infinity"),
+            ({**REPORT, "temperature": "0.7"}, "temperature as"),
+            ({**REPORT, "max_tokens": "many"}, "max_tokens as"),
+            ({**REPORT, "json_mode": "false"}, "json_mode as .*, but it must be true or false"),
+            ({**REPORT, "json_mode": {"a": 1}}, "json_mode as"),
+            ({**REPORT, "response_format": ["a"]}, "response_format as"),
+            ({**REPORT, "response_format": {"type": {"a": 1}}}, "response_format as"),
+            ({**REPORT, "effort": ["high"]}, "effort as"),
+            ({**REPORT, "region": 5}, "region as 5, but it must be a text"),
+            ({**REPORT, "provider": True}, "provider as true, but it must be a text"),
+            ({**REPORT, "provider": ""}, "provider as"),
+            ({**REPORT, "model": " "}, "model as"),
             ({**REPORT, "region": KEY}, "'region' with what looks like a key"),
             ({"provider": "openai"}, r"configuration\.model is missing"),
             ({"model": "m"}, r"configuration\.provider is missing"),
@@ -122,6 +139,11 @@ class TestReportedConfiguration:
             checked_report(reported, withheld=False, redactor=redact)
         assert caught.value.kind == "config_mismatch"
         assert KEY not in caught.value.detail
+
+    def test_what_is_refused_is_not_the_run_s(self, answers):
+        (refused, taken), provider = answers({**REPORT, "temperature": float("nan")}, REPORT)
+        assert (refused.kind, taken.stop) == ("config_mismatch", "stop")
+        assert provider.first_report == provider.last_report == REPORT
 
     def test_null_is_not_sent_and_addresses_and_formats_are_reduced(self):
         reported = {**REPORT, "seed": None, "base_url": "https://h.test:8443/v1?x=1"}
