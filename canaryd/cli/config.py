@@ -77,8 +77,9 @@ def _require_as_registered(loaded: Config, series: SeriesConfig, *, panel: Panel
 
 
 def _check_service(loaded: Config) -> None:
-    """Look whether the daemon can serve and tell as configured."""
+    """Look whether the daemon can serve, tell and copy as configured."""
     from canaryd.service_config import address_of
+    from canaryd.store.engine import file_of, parse_url
     from canaryd.webhook.deliver import receiver_of
 
     address = address_of(loaded.service.listen)
@@ -86,6 +87,12 @@ def _check_service(loaded: Config) -> None:
         click.echo(
             f"warning: daemon.listen {loaded.service.listen} faces other machines; the daemon starts only with a "
             "--web.config.file that has tls_server_config, or with --web.insecure-listen",
+            err=True,
+        )
+    if loaded.service.backup is None and file_of(parse_url(loaded.store_url)) is not None:
+        click.echo(
+            "warning: nothing copies the store, and without [backup] no alert says so; set backup.folder, or run "
+            "`canaryd db backup` from a timer",
             err=True,
         )
     if loaded.service.webhook is not None:

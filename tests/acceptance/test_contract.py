@@ -159,7 +159,11 @@ def test_another_seed_than_the_registered_one_is_refused(canaryd: Any, project: 
 
 
 def test_what_status_names_shows_what_is_not_as_registered(canaryd: Any, project: Path) -> None:
-    assert "as registered" in say(canaryd, "config", "check").out
+    checked = say(canaryd, "config", "check")
+    assert "as registered" in checked.out
+    assert "warning: nothing copies the store, and without [backup] no alert says so" in checked.err
+    edit(project, "[[series]]", '[backup]\nfolder = "copies"\n[[series]]')
+    assert "nothing copies" not in say(canaryd, "config", "check").err
 
     registration = project / "prereg.toml"
     as_registered = registration.read_text()
