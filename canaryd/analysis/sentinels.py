@@ -19,8 +19,8 @@ from canaryd.windows import utc_date
 def new_sentinel_days(evidence: Evidence, *, now: datetime, epochs: Sequence[Subject]) -> tuple[SentinelDay, ...]:
     """Return the judgement of every sentinel in every closed slot that has none yet.
 
-    The baseline is the burst that was taken before day 1, else the baseline days of the slot's epoch; until there is
-    one a sentinel is warming up.
+    The baseline is in epoch 1 the burst that was taken before day 1, where there is one, else the baseline days of the
+    slot's epoch; until there is one a sentinel is warming up.
     """
     subject, connection = evidence.subject, evidence.connection
     name = subject.series.name
@@ -63,7 +63,7 @@ def _judged(evidence: Evidence, items: Sequence[str], *, slot_date: date) -> lis
 
 def _baselines(evidence: Evidence, *, slot_date: date) -> dict[str, SentinelBaseline]:
     subject, connection = evidence.subject, evidence.connection
-    if burst := sentinels.bursts(connection, subject.series.name):
+    if subject.epoch.opened_by is None and (burst := sentinels.bursts(connection, subject.series.name)):
         return {item: SentinelBaseline(each.n, each.total, each.total_sq) for item, each in burst.items()}
     if slot_date <= subject.grid.baseline.last:
         return {}

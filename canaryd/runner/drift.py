@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from canaryd.delta import Delta
 from canaryd.fingerprint import Fingerprint, differences, unknown
-from canaryd.store import harness
+from canaryd.store import harness, sentinels
 from canaryd.store.epochs import Epoch, deviations
 
 
@@ -39,12 +39,17 @@ class Harnesses:
 
 
 def harnesses(connection: Connection, series: str, *, epoch: Epoch) -> Harnesses:
-    """Return the harnesses of an epoch: those of its first runs, else those that were accepted when it was opened."""
-    digests = dict(harness.reference_digests(connection, series, epoch=epoch.number))
-    if epoch.opened_by is not None:
+    """Return the harnesses of an epoch: those of its first runs, else those that it was opened with.
+
+    A later epoch is opened with what was accepted, the first with a burst of sentinels, where one was taken.
+    """
+    if epoch.opened_by is None:
+        opened = sentinels.burst_harness(connection, series)
+    else:
         accepted = epoch.opened_by.detail["harness"]
         assert isinstance(accepted, dict)
-        digests = {**{arm: str(digest) for arm, digest in accepted.items()}, **digests}
+        opened = {arm: str(digest) for arm, digest in accepted.items()}
+    digests = {**opened, **harness.reference_digests(connection, series, epoch=epoch.number)}
     known = harness.components(connection, set(digests.values()))
     equivalent: dict[str, frozenset[str]] = {}
     for note in deviations(connection, series, kind="equivalent"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -9,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from canaryd.config import Config, SeriesConfig
-from canaryd.errors import ConfigError, Locked, MeasurementRefused, UsageError
+from canaryd.errors import CanarydError, ConfigError, Locked, MeasurementRefused, UsageError
 from canaryd.files import read_bytes
 from canaryd.hashing import digest
 from canaryd.panel import Panel, load, lock_path
@@ -21,7 +22,7 @@ from canaryd.runner.clock import Clock
 from canaryd.runner.pinned import require_frozen, require_registered
 from canaryd.store import harness, read
 from canaryd.store.engine import Store
-from canaryd.store.lease import Lease, LeasePolicy, acquire_lease, current_lease, hand_over, release_lease
+from canaryd.store.lease import Lease, LeasePolicy, acquire_lease, current_lease, hand_over, release_lease, renew_lease
 from canaryd.store.process import holder_of, is_alive, this_process
 
 LEASE_POLICY = LeasePolicy(ttl=timedelta(seconds=90), is_alive=is_alive)
@@ -124,6 +125,14 @@ def held(store: Store, series: str, *, clock: Clock) -> Iterator[Lease]:
                 hand_over(store, lease, to=holder_of(parent), now=clock.now(), policy=LEASE_POLICY)
         else:
             release_lease(store, lease, now=clock.now())
+
+
+async def keep_lease(store: Store, lease: Lease, *, clock: Clock) -> None:
+    """Renew a lease until cancelled; where it is lost, the next write's own check stops the work with the reason."""
+    with suppress(CanarydError):
+        while True:
+            await asyncio.sleep(LEASE_POLICY.ttl / timedelta(seconds=3))
+            await asyncio.to_thread(renew_lease, store, lease, now=clock.now(), policy=LEASE_POLICY)
 
 
 def provider_builder(config: Config, panel: Panel) -> Callable[[Arm], Provider]:

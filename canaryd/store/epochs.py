@@ -79,9 +79,14 @@ def add_deviation(store: Store, deviation: Deviation) -> int:
         RowRefused: the series is not registered.
     """
     with store.write() as connection:
-        deviation_id = _add(connection, deviation)
-        _ledgered(connection, deviation.series, deviation_id=deviation_id)
-        return deviation_id
+        return insert_deviation(connection, deviation)
+
+
+def insert_deviation(connection: Connection, deviation: Deviation) -> int:
+    """Store a decision in a transaction that goes on, and return its id."""
+    deviation_id = _add(connection, deviation)
+    _ledgered(connection, deviation.series, deviation_id=deviation_id)
+    return deviation_id
 
 
 def open_epoch(store: Store, deviation: Deviation, *, number: int) -> None:

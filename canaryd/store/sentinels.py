@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Table, case, func, select
 
+from canaryd.records import JsonValue
 from canaryd.stats.watch_state import SentinelState
 from canaryd.store import schema_contract as contract
 from canaryd.store.engine import Store
+from canaryd.store.epochs import Deviation, deviations, insert_deviation
 from canaryd.store.harness import Spending
 
 if TYPE_CHECKING:
     from canaryd.store.lease import Lease
+
+#: The key of a noted deviation that holds the harness of a burst.
+_BURST = "burst"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +53,46 @@ class SentinelDay:
     high: float | None
 
 
-def add_bursts(store: Store, bursts: Sequence[Burst]) -> None:
-    """Store the bursts of a series, all or none.
+@dataclass(frozen=True, slots=True)
+class BurstNote:
+    """When the burst of a series was taken, of how many samples of each sentinel, and by arm with which harness."""
+
+    series: str
+    slot_date: date
+    samples: int
+    harness: Mapping[str, str]
+    at: datetime
+
+
+def add_bursts(store: Store, bursts: Sequence[Burst], *, note: BurstNote, lease: Lease) -> None:
+    """Store the bursts of a series and what was noted of them, all or none.
 
     Raises:
+        Locked: the lease is lost.
         RowRefused: a sentinel has its burst already.
     """
+    said = f"before day 1 each sentinel was asked {note.samples} times, which is their baseline in epoch 1"
+    detail: dict[str, JsonValue] = {_BURST: dict(note.harness)}
     with store.write() as connection:
+        _require(connection, lease)
         _add(connection, contract.sentinel_baseline, rows=[asdict(burst) for burst in bursts])
+        insert_deviation(connection, Deviation(note.series, "noted", note.slot_date, said, detail, at=note.at))
 
 
-def charge_burst(store: Store, series: str, *, arm: str, slot_date: date, spending: Spending) -> None:
-    """Store what asking for a burst used up, be the burst stored or not."""
+def burst_harness(connection: Connection, series: str) -> dict[str, str]:
+    """Return by arm the digest of the harness that the burst of a series was taken with, none where that is unknown."""
+    for noted in deviations(connection, series, kind="noted"):
+        harness = noted.detail.get(_BURST)
+        if isinstance(harness, dict):
+            return {arm: str(digest) for arm, digest in harness.items()}
+    return {}
+
+
+def charge_burst(store: Store, spending: Spending, *, series: str, arm: str, slot_date: date, lease: Lease) -> None:
+    """Store what asking for a burst used up, be the burst stored or not; raises Locked when the lease is lost."""
     values = {name: getattr(spending, name) for name in Spending.__slots__}
     with store.write() as connection:
+        _require(connection, lease)
         row = {"series": series, "arm": arm, "slot_date": slot_date, **values}
         _add(connection, contract.sentinel_usage, rows=[row])
 

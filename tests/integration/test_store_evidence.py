@@ -40,6 +40,7 @@ FORGERIES: dict[Table, tuple[str, dict[str, Any], dict[str, Any] | None, str]] =
         f"surroundings of run {RUN}", {"recorded": {"python": "x"}}, {}, f"surroundings of run {OTHER_RUN}",
     ),
     contract.run_usage: (f"usage of run {RUN}", {"calls": 1}, {}, f"usage of run {OTHER_RUN}"),
+    contract.run_duration: (f"duration of run {RUN}", {"seconds": 1.0}, {}, f"duration of run {OTHER_RUN}"),
     contract.run_report: (f"report of run {RUN}", {"last": {"a": 2}}, {}, f"report of run {OTHER_RUN}"),
     judge_usage: (f"judge's usage of run {RUN}", {"output_tokens": 1}, {}, f"judge's usage of run {OTHER_RUN}"),
     contract.event: (
@@ -92,12 +93,14 @@ def filled(store: Store, study: Any) -> Store:
     harness.keep_target(store, {"model": "m"}, run_id=run.run_id, lease=lease)
     harness.keep_surroundings(store, {"python": "3"}, run_id=run.run_id, lease=lease)
     harness.keep_usage(store, SPENT, run_id=run.run_id, lease=lease)
+    harness.keep_duration(store, 812.5, run_id=run.run_id, lease=lease)
     harness.keep_report(store, first={"a": 1}, last={"a": 1}, run_id=run.run_id, lease=lease)
     keep_judge_usage(store, SPENT, run_id=run.run_id, lease=lease)
     add_events(store, [Event("s", "old", DAY, "model_roll", {"to": "m-3"}, AT)], lease=lease)
     end_run(store, RunEnd(AT, "completed"), run_id=run.run_id, lease=lease)
-    sentinels.add_bursts(store, [sentinels.Burst("s", "d", 4, 4.0, 4.0, AT)])
-    sentinels.charge_burst(store, "s", arm="old", slot_date=DAY, spending=SPENT)
+    note = sentinels.BurstNote("s", DAY, 4, {"old": "h"}, AT)
+    sentinels.add_bursts(store, [sentinels.Burst("s", "d", 4, 4.0, 4.0, AT)], note=note, lease=lease)
+    sentinels.charge_burst(store, SPENT, series="s", arm="old", slot_date=DAY, lease=lease)
     sentinels.add_days(store, [sentinels.SentinelDay("s", DAY, "d", "ok", 4, 1.0, 1.0, 0.5, 1.0)], lease=lease)
     append_early_warning(store, [EarlyWarningDay("s", "score", 1, DAY, 1, 1.0, 20.0, False, None)], lease=lease)
     verdict = Verdict("s", 1, 1, "no_change_detected", None, None, (), AT, "p", "r", {})

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import csv
+import os
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -13,18 +16,21 @@ from canaryd.analysis import Evidence, load_subject
 from canaryd.compare.rows import Row
 from canaryd.compare.side import build_side
 from canaryd.config import Budget
-from canaryd.errors import MeasurementRefused, UsageError
+from canaryd.errors import Locked, MeasurementRefused, UsageError
 from canaryd.metrics.queries import slot_figures
 from canaryd.providers.base import ProviderError
 from canaryd.records import Ask, GraderSpec, Reply
 from canaryd.report.accounting import read_accounts
 from canaryd.report.where import read_where
 from canaryd.runner.burst import take_burst
+from canaryd.runner.deviating import accept, accept_equivalent, drift_of
 from canaryd.runner.grading import needs_sandbox
 from canaryd.status.build import series_status
 from canaryd.status.load import series_records
 from canaryd.store import harness, read, samples, sentinels
 from canaryd.store.flat import export_csv
+from canaryd.store.lease import LeasePolicy, acquire_lease
+from canaryd.store.process import this_process
 from canaryd.store.rows import Span
 
 
@@ -63,7 +69,7 @@ def test_the_burst_is_taken_once_before_day_1_from_the_tracked_arm(make_world: A
     world = make_world(sentinels=2)
     taken = take_burst(world.slot(world.at(0)), samples=80)
     assert [(burst.item_id, burst.n, burst.total) for burst in taken] == [("s0", 80, 80.0), ("s1", 80, 80.0)]
-    assert (len(world.asked), {ask.arm for ask in world.asked}) == (160, {"tracked"})
+    assert (len(world.asked), {ask.arm for ask in world.asked}) == (161, {"tracked"}), "and the trivial task"
     with pytest.raises(UsageError, match="has its burst already"):
         take_burst(world.slot(world.at(0)), samples=80)
     with pytest.raises(UsageError, match="a burst is taken before day 1"):
@@ -77,6 +83,53 @@ def test_a_burst_with_a_failure_stores_nothing(make_world: Any) -> None:
         take_burst(world.slot(world.at(0)), samples=80)
     with world.store.read() as connection:
         assert sentinels.bursts(connection, "s") == {}
+
+
+def test_a_burst_stands_behind_the_same_checks_as_a_run(make_world: Any) -> None:
+    world = make_world(sentinels=1)
+    world.answers["tracked"] = lambda ask, n: ProviderError("auth", "no such key")
+    with pytest.raises(
+        MeasurementRefused, match=r"not taken: canary_failed: auth: no such key; check the key"
+    ) as refused:
+        take_burst(world.slot(world.at(0)), samples=80)
+    assert (refused.value.reason, len(world.asked)) == ("canary_failed", 1)
+
+
+def test_nobody_takes_a_burst_while_another_process_holds_the_series(make_world: Any) -> None:
+    world = make_world(sentinels=1)
+    slot = world.slot(world.at(0))
+    other = replace(this_process(), pid=os.getppid())
+    policy = LeasePolicy(ttl=timedelta(seconds=90), is_alive=lambda holder: True)
+    with patch("canaryd.runner.project.LEASE_POLICY", policy):
+        acquire_lease(world.store, "s", holder=other, now=world.clock.now(), policy=policy)
+        with pytest.raises(Locked, match=f"held by process {other.pid}"):
+            take_burst(slot, samples=80)
+    assert world.asked == []
+
+
+def test_day_1_is_held_to_the_harness_of_the_burst(make_world: Any) -> None:
+    world = make_world(sentinels=1, roles=("tracked",))
+    world.tools = {"sdk": "1.0"}
+    take_burst(world.slot(world.at(0)), samples=80)
+    world.tools = {"sdk": "2.0"}
+    world.measure(1)
+    assert world.outcomes(1) == [("tracked", 1, "refused", "harness_drift: tool sdk: 1.0 -> 2.0")]
+    slot = world.slot(world.at(1))
+    accept_equivalent(slot, drift_of(slot), reason="the changelog names no change of a request")
+    world.measure(1, hour=5)
+    assert [(one.item_id, one.state) for one in shown(world).sentinels.each] == [("s0", "ok")]
+
+
+def test_a_burst_is_the_baseline_of_the_epoch_in_which_it_was_taken_and_of_no_other(make_world: Any) -> None:
+    world = begun(make_world, roles=("tracked",))
+    world.measure(1)
+    world.tools = {"sdk": "2.0"}
+    slot = world.slot(world.at(2))
+    accept(slot, drift_of(slot), reason="answers are given in words now")
+    world.answers["tracked"] = failing("s0", "s1")
+    world.measure(2)
+    assert (shown(world).epoch, shown(world).sentinels.state) == (2, "warming_up")
+    assert check(world)[:2] != (1, "sentinel")
 
 
 def test_a_burst_with_which_nothing_could_move_is_refused(make_world: Any) -> None:
@@ -290,7 +343,11 @@ def test_they_are_planned_in_the_budget(make_world: Any) -> None:
 def test_what_a_burst_used_up_counts_even_where_it_failed(make_world: Any) -> None:
     world = make_world(items=6, sentinels=1, roles=("tracked",), budget=Budget(calls_per_month=100))
     slot_date = world.at(0)
-    world.answers["tracked"] = lambda ask, n: ProviderError("refusal" if ask.replicate == 3 else "timeout", "no")
+    world.answers["tracked"] = lambda ask, n: (
+        good(ask)
+        if ask.item_id == "pre-flight"
+        else ProviderError("refusal" if ask.replicate == 3 else "timeout", "no")
+    )
     with pytest.raises(MeasurementRefused, match="nothing was stored"):
         take_burst(world.slot(slot_date), samples=40)
     asked = len(world.asked)
@@ -298,12 +355,12 @@ def test_what_a_burst_used_up_counts_even_where_it_failed(make_world: Any) -> No
     with world.store.read() as connection:
         used = sentinels.burst_spending(connection, "s", first=slot_date, last=slot_date)
     assert used["tracked", slot_date].calls == asked
-    with pytest.raises(MeasurementRefused, match=f"calls_per_month is 100, {asked} are used up and 40 more are needed"):
+    with pytest.raises(MeasurementRefused, match=f"calls_per_month is 100, {asked} are used up and 41 more are needed"):
         take_burst(world.slot(slot_date), samples=40)
 
 
 def test_a_burst_that_the_budget_does_not_cover_asks_nothing(make_world: Any) -> None:
     world = make_world(items=6, sentinels=2, roles=("tracked",), budget=Budget(calls_per_day=100))
-    with pytest.raises(MeasurementRefused, match="calls_per_day is 100, 0 are used up and 160 more are needed"):
+    with pytest.raises(MeasurementRefused, match="calls_per_day is 100, 0 are used up and 161 more are needed"):
         take_burst(world.slot(world.at(0)), samples=80)
     assert world.asked == []
