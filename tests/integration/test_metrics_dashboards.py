@@ -34,6 +34,7 @@ VIEWS = (
     "v_failed_sample",
     "v_event",
 )
+DAILY = "Mean score of a day"
 #: What the rules say of the play at the moment of looking, and of what the recording adds to it.
 FIRING = {
     "CanarydRegressionDeclared",
@@ -118,6 +119,31 @@ def test_every_sql_query_gives_rows_and_one_of_a_graph_a_time_with_figures(seen:
         if "time" in rows[0]:
             assert all(isinstance(row["time"], int) for row in rows), where
             assert any(row[name] is not None for row in rows for name in row if name != "time"), where
+
+
+def panel_query(title: str) -> str:
+    return next(sql(panel["targets"][0]) for panel in board("sqlite", "series")["panels"] if panel["title"] == title)
+
+
+def test_every_control_is_shown_and_every_model_of_a_partial_roll(seen: Views) -> None:
+    at = int(seen.first.timestamp()) + 86400
+    arms = [("tracked", "tracked"), ("one", "control"), ("two", "control"), ("again", "replica")]
+    days = ", ".join(f"('demo', '{arm}', '{role}', {at}, 0.{n + 1})" for n, (arm, role) in enumerate(arms))
+    found = seen.ask(f"WITH v_arm_day(series, arm, role, time, score) AS (VALUES {days}) {panel_query(DAILY)}")
+    assert [(row["arm"], float(row["score"])) for row in found] == [("tracked", 0.1), ("one", 0.2), ("two", 0.3)]
+    answered = {"tracked": ["m-2", "m-1", "m-2"], "one": ["m-1"], "two": ["b", "d", "c", "a"]}
+    names = ", ".join(
+        f"('demo', '{arm}', '{dict(arms)[arm]}', {at}, '{model}')"
+        for arm, models in answered.items()
+        for model in models
+    )
+    columns = "series, arm, role, time, resolved_model"
+    found = seen.ask(f"WITH v_model_resolution({columns}) AS (VALUES {names}) {panel_query('Who answered')}")
+    assert [(row["arm"], row["models"]) for row in found] == [
+        ("tracked", "m-1 and m-2"),
+        ("one", "m-1"),
+        ("two", "a, d and 2 more"),
+    ]
 
 
 def test_every_promql_query_gives_figures(server: Prometheus) -> None:

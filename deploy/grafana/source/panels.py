@@ -130,8 +130,9 @@ def label_variable(name: str, metric: str) -> Json:
     }
 
 
-def sql_variable(name: str, query: str, *, source: str) -> Json:
-    """Return the variable whose values are the one column of a query."""
+def sql_variable(name: str, query: str, *, source: str, is_multi: bool = False) -> Json:
+    """Return the variable whose values are the one column of a query: all of them chosen at first, or one at a time."""
+    at_first = {"current": {"text": "All", "value": "$__all"}} if is_multi else {}
     return {
         "type": "query",
         "name": name,
@@ -141,8 +142,9 @@ def sql_variable(name: str, query: str, *, source: str) -> Json:
         "definition": query,
         "refresh": 2,
         "sort": 0,
-        "multi": False,
-        "includeAll": False,
+        "multi": is_multi,
+        "includeAll": is_multi,
+        **at_first,
     }
 
 

@@ -25,12 +25,26 @@ SELECT days FROM (
 ) AS baseline WHERE days IS NOT NULL
 ORDER BY days
 """
+#: On the day of a partial roll several models answered; the two databases share no function that joins texts.
+ANSWERED = f"""
+SELECT time, arm,
+  CASE COUNT(*)
+    WHEN 1 THEN MIN(resolved_model)
+    WHEN 2 THEN MIN(resolved_model) || ' and ' || MAX(resolved_model)
+    ELSE MIN(resolved_model) || ', ' || MAX(resolved_model) || ' and ' || (COUNT(*) - 2) || ' more'
+  END AS models
+FROM (
+  SELECT DISTINCT time, arm, role, resolved_model FROM v_model_resolution
+  WHERE {SERIES} AND role IN ('tracked', 'control') AND {FROM_TO}
+) AS answered
+GROUP BY time, arm, role ORDER BY time, role DESC, arm
+"""
 
 
 def series(source: str) -> Json:
     """Return the dashboard of one series over months."""
     controls = f"SELECT DISTINCT arm FROM v_run WHERE {SERIES} AND role = 'control' ORDER BY arm"
-    variables = [_series_variable(source), sql_variable("control", _query(controls), source=source)]
+    variables = [_series_variable(source), sql_variable("control", _query(controls), source=source, is_multi=True)]
     marks = [annotation(name, _query(text), source=source, color=color) for name, (text, color) in ANNOTATIONS.items()]
     return dashboard("canaryd series", _series_panels(), source=source, variables=variables, annotations=marks)
 
@@ -106,9 +120,10 @@ def _series_panels() -> list[Panel]:
             "timeseries",
             "Mean score of a day",
             "One point a day; the days of a window differ by chance, so a single low one means little.",
-            _sql(_per_role("v_arm_day", "score")),
+            _sql(_per_arm("v_arm_day", "score")),
             unit="percentunit",
             custom=POINTS | {"min": 0, "max": 1},
+            transformations=[_split_by("arm")],
         ),
         Panel(
             "timeseries",
@@ -126,9 +141,10 @@ def _series_panels() -> list[Panel]:
             "timeseries",
             "Graded items of a day",
             "Items with a valid graded sample.",
-            _sql(_per_role("v_arm_day", "items")),
+            _sql(_per_arm("v_arm_day", "items")),
             unit="none",
             custom=POINTS | {"min": 0},
+            transformations=[_split_by("arm")],
         ),
         Panel(
             "timeseries",
@@ -176,8 +192,9 @@ def _series_panels() -> list[Panel]:
         Panel(
             "state-timeline",
             "Who answered",
-            "The model that the provider said it was; an echo of the asked name says nothing.",
-            _sql(_per_role("v_model_resolution", "resolved_model")),
+            "The models that the provider said it was on that day; an echo of the asked name says nothing.",
+            _sql(ANSWERED),
+            transformations=[_split_by("arm")],
             width=24,
             height=5,
         ),
@@ -185,9 +202,10 @@ def _series_panels() -> list[Panel]:
             "timeseries",
             "Headroom",
             "Mean score of the baseline: above 0.9 or below 0.1 there is little left to see.",
-            _sql(_per_role("v_window_stat", "baseline_score")),
+            _sql(_per_arm("v_window_stat", "baseline_score")),
             unit="percentunit",
             custom={"min": 0, "max": 1},
+            transformations=[_split_by("arm")],
             width=24,
             height=6,
         ),
@@ -216,11 +234,10 @@ def _change(title: str, which: str, *, repeat: str | None = None) -> Panel:
     )
 
 
-def _per_role(view: str, column: str) -> str:
+def _per_arm(view: str, column: str, *, where: str = SERIES) -> str:
     return f"""
-    SELECT time, MAX(CASE WHEN role = 'tracked' THEN {column} END) AS tracked,
-      MAX(CASE WHEN role = 'control' THEN {column} END) AS control
-    FROM {view} WHERE {SERIES} AND {FROM_TO} GROUP BY time ORDER BY time
+    SELECT time, arm, {column} FROM {view}
+    WHERE {where} AND role IN ('tracked', 'control') AND {FROM_TO} ORDER BY time, role DESC, arm
     """
 
 
@@ -229,7 +246,8 @@ def _item_panels() -> list[Panel]:
         Panel(
             "table",
             "Items by change",
-            "Mean score of each item before and after, the largest change of the tracked arm first; no sentinels.",
+            "Mean score of each item before and after, over all controls; the largest change of the tracked arm first; "
+            "no sentinels.",
             _sql(
                 f"""
                 SELECT item_id, family, tracked_after - tracked_before AS change, tracked_before, tracked_after,
@@ -268,9 +286,10 @@ def _item_panels() -> list[Panel]:
                 "timeseries",
                 f"{title} of $item",
                 text,
-                _sql(_per_role("v_item_day", column).replace("WHERE", "WHERE item_id = ${item:sqlstring} AND")),
+                _sql(_per_arm("v_item_day", column, where=f"{SERIES} AND item_id = ${{item:sqlstring}}")),
                 unit=unit,
                 custom=POINTS,
+                transformations=[_split_by("arm")],
             )
             for title, column, unit, text in (
                 ("Score", "score", "percentunit", "Mean score of each day."),
