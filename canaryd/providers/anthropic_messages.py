@@ -12,7 +12,8 @@ from canaryd.records import Arm, Ask, JsonValue, Reply, StopKind
 
 PATH = "/v1/messages"
 _STRUCTURAL = frozenset({"model", "messages", "system", "stream"})
-_STOP: Mapping[str | None, StopKind] = {
+#: What each stop reason that ends an answer means.
+STOP: Mapping[str | None, StopKind] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "max_tokens": "length",
@@ -74,12 +75,12 @@ def from_events(events: Iterable[Any], *, model: str, redactor: Redactor) -> Rep
                 ended = True
     if not ended:
         raise _spent(broken_stream(), usage)
-    if stop_reason not in _STOP:
+    if stop_reason not in STOP:
         raise _spent(ProviderError("malformed", redactor(f"the stop reason is {stop_reason!r}")), usage)
     resolved = text_at(first, "model")
     return Reply(
         text="".join(texts),
-        stop=_STOP[stop_reason],
+        stop=STOP[stop_reason],
         resolved_model=resolved,
         response_id=text_at(first, "id"),
         input_tokens=input_tokens(usage),

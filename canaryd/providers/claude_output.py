@@ -6,16 +6,20 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from canaryd.providers.anthropic_messages import input_tokens
+from canaryd.providers.anthropic_messages import STOP, input_tokens
 from canaryd.providers.base import ProviderError, standing_of
-from canaryd.providers.wire import Redactor, at, kind_of_status, parsed_json, text_at, tokens_at
+from canaryd.providers.wire import KIND_OF_PHRASE, Redactor, at, kind_of_status, parsed_json, text_at, tokens_at
 from canaryd.records import Reply
 
-#: The program words its failures for people; where it gives no status, the first of these phrases tells them apart.
-_KIND_OF_PHRASE = (
+#: The program words its failures for people. These phrases say more than a status beside them.
+_DECISIVE = (
+    *KIND_OF_PHRASE.items(),
     ("unable to respond to this request", "refusal"),
     ("output token maximum", "truncated"),
     ("credit balance", "quota"),
+)
+#: Where there is no status, the first of these tells the failures apart.
+_KIND_OF_PHRASE = (
     ("rate limit", "rate_limited"),
     ("usage limit", "rate_limited"),
     ("limit reached", "rate_limited"),
@@ -30,6 +34,11 @@ _KIND_OF_PHRASE = (
     ("prompt is too long", "bad_request"),
     ("timed out", "timeout"),
     ("connect", "connection"),
+    ("econn", "connection"),
+    ("enotfound", "connection"),
+    ("eai_again", "connection"),
+    ("fetch failed", "connection"),
+    ("socket hang up", "connection"),
 )
 _STATUS = re.compile(r"API Error: (\d{3})\b|\((\d{3})\)")
 
@@ -48,19 +57,24 @@ def from_output(stdout: bytes, stderr: bytes, *, model: str, redactor: Redactor)
     usage = at(result, "usage")
     spent, made = input_tokens(usage), tokens_at(usage, "output_tokens") or None
     text = text_at(result, "result") or ""
-    refused = text_at(result, "stop_reason") == "refusal"
+    reason = text_at(result, "stop_reason") or "end_turn"  # some versions of the program name none
+    refused = reason == "refusal"
     if (at(result, "is_error") or at(result, "subtype") != "success") and not refused:
         kind = _kind_of_result(result, text)
         raise ProviderError(kind, redactor(text or str(at(result, "subtype"))), input_tokens=spent, output_tokens=made)
     if text and not refused and _was_repeated(events, result):
         detail = "the program asked the model more than once for this answer"
         raise ProviderError("harness_retried", detail, input_tokens=spent, output_tokens=made)
+    if reason not in STOP:
+        detail = f"the stop reason is {reason!r}"
+        raise ProviderError("malformed", redactor(detail), input_tokens=spent, output_tokens=made)
     answers = list(_answers(events))
-    resolved = text_at(answers[-1], "model") if answers else next(iter(at(result, "modelUsage") or ()), None)
-    stop = text_at(result, "stop_reason")
+    models = at(result, "modelUsage")
+    named = next(iter(models), None) if isinstance(models, dict) else None
+    resolved = text_at(answers[-1], "model") if answers else named
     return Reply(
         text=text,
-        stop="refusal" if refused else "length" if stop == "max_tokens" else "stop",
+        stop=STOP[reason],
         resolved_model=resolved,
         response_id=text_at(answers[-1], "id") if answers else text_at(result, "session_id"),
         input_tokens=spent,
@@ -75,20 +89,26 @@ def kind_of_text(text: str) -> str:
     >>> kind_of_text("API Error: 529 no way"), kind_of_text("You've hit your limit"), kind_of_text("?")
     ('overloaded', 'rate_limited', 'server_error')
     """
+    if decided := _kind_in(text, _DECISIVE):
+        return decided
     if found := _STATUS.search(text):
         return kind_of_status(int(found[1] or found[2]))
+    return _kind_in(text, _KIND_OF_PHRASE) or "server_error"
+
+
+def _kind_in(text: str, phrases: Iterable[tuple[str, str]]) -> str | None:
+    """Return the kind of the first of some phrases that stands in a text."""
     lowered = text.lower()
-    return next((kind for phrase, kind in _KIND_OF_PHRASE if phrase in lowered), "server_error")
+    return next((kind for phrase, kind in phrases if phrase in lowered), None)
 
 
 def _kind_of_result(result: Any, text: str) -> str:
     if at(result, "subtype") == "error_max_turns":
         return "malformed"  # the one turn that it has ended in something else than an answer
-    kind = kind_of_text(text)
     status = at(result, "api_error_status")
-    if kind in ("truncated", "refusal", "quota") or not isinstance(status, int):
-        return kind
-    return kind_of_status(status)
+    if isinstance(status, int) and not _kind_in(text, _DECISIVE):
+        return kind_of_status(status)
+    return kind_of_text(text)
 
 
 def _events(stdout: bytes) -> Iterable[Any]:

@@ -130,18 +130,20 @@ CLAUDE_CLI = Facts(
     failures={
         "rate_limited": "`api_error_status` 429, or a sentence about a rate or usage limit, whatever the exit status",
         "overloaded": "`api_error_status` 503 or 529, or such a sentence",
-        "server_error": "another 5xx; no result on stdout and no known sentence",
+        "server_error": "another 5xx; a failed run without a known sentence",
         "timeout": "no end within timeout_s: the program and its children are killed",
-        "connection": "a sentence about the connection",
+        "connection": "a sentence about the connection, or a code of one (`ENOTFOUND`, `ECONNRESET`)",
         "auth": "`api_error_status` 401 or 403, or a sentence about login or key",
         "not_found": "`api_error_status` 404; the program cannot be started",
         "bad_request": "another 4xx; an option that this version does not know; no system prompt",
-        "quota": "a sentence about the credit balance",
+        "quota": "a sentence about the credit balance, also with status 400",
         "harness_retried": "it asked more than once: an `api_retry` event, a second message, a second turn",
-        "truncated": "stop reason `max_tokens`, or the sentence about the output token maximum",
+        "truncated": "stop reason `max_tokens` or `model_context_window_exceeded`, or the sentence about the output "
+        "token maximum",
         "refusal": "stop reason `refusal`",
+        "content_filtered": "a sentence about the content filtering policy, also with status 400",
         "empty": "a successful result without text, also where the program itself asked once more",
-        "malformed": "the turn limit was reached without an answer",
+        "malformed": "the turn limit was reached without an answer; any other stop reason (`tool_use`)",
     },
     notes="""
     The reason is taken from the events on stdout; stderr counts only where stdout is empty. `is_error` decides, not
@@ -176,9 +178,9 @@ HTTP = Facts(
     not_reported="whatever has no declared path",
     failures={
         **_HTTP_FAILURES,
-        "config_mismatch": "with `config_path`: no configuration; a field outside of the closed table; a value that its "
-        "field cannot have (an infinite number, a whole one beyond 2^53, an empty name) or that looks like a key; no "
-        "provider or model; one that differs from the run's first",
+        "config_mismatch": "with `config_path`: no configuration; a field outside of the closed table; a value that "
+        "its field cannot have (an infinite number, a whole one beyond 2^53, an empty name) or that looks like a "
+        "key; no provider or model; one that differs from the run's first",
         "truncated": "a stop reason declared as length",
         "refusal": "a stop reason declared as refusal",
         "content_filtered": "a stop reason declared as content_filter",

@@ -12,7 +12,7 @@ import pytest
 
 from canaryd.errors import ConfigError
 from canaryd.providers import build_provider
-from canaryd.providers.base import Surroundings, failure_kind
+from canaryd.providers.base import ProviderError, Surroundings, failure_kind
 from canaryd.providers.claude_output import from_output
 from canaryd.providers.secret import Secret
 
@@ -119,6 +119,11 @@ def test_the_reason_is_taken_from_stdout_whatever_the_exit_status(wire_of, ask, 
         ("API Error: Request timed out.", "timeout"),
         ("Prompt is too long", "bad_request"),
         ("Segmentation fault", "server_error"),
+        ("API Error: fetch failed", "connection"),
+        ("getaddrinfo ENOTFOUND api.test", "connection"),
+        ('API Error: 400 {"error":{"message":"Output blocked by content filtering policy"}}', "content_filtered"),
+        ('API Error: 400 {"error":{"message":"Your credit balance is too low to go on."}}', "quota"),
+        ("API Error: 413 the prompt cannot connect", "bad_request"),
     ],
 )
 def test_the_sentences_of_the_program_are_told_apart(wire_of, text, kind):
@@ -128,6 +133,35 @@ def test_the_sentences_of_the_program_are_told_apart(wire_of, text, kind):
         from_output(stdout, b"", model="m", redactor=str)
     with pytest.raises(Exception, match=f"^{kind}: "):
         from_output(b"", text.encode(), model="m", redactor=str)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [("Output blocked by content filtering policy", "content_filtered"), ("Credit balance is too low", "quota")],
+)
+def test_a_phrase_says_more_than_the_status_beside_it(wire_of, ask, outcome, text, kind):
+    wire = wire_of("claude_cli")
+    plan = wire.described["printed"](*wire.described["failed"](f"API Error: 400 {text}", 400), status=1)
+    assert outcome(wire.provider(plan), ask).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [("model_context_window_exceeded", "truncated"), ("tool_use", "malformed"), ("end_turn", None), (None, None)],
+)
+def test_the_stop_reason_of_a_success_means_what_the_api_means_by_it(wire_of, ask, outcome, reason, kind):
+    described = wire_of("claude_cli").described
+    plan = described["printed"](described["init"](), described["ANSWER"], described["result"](stop_reason=reason))
+    got = outcome(wire_of("claude_cli").provider(plan), ask)
+    assert (got.kind if isinstance(got, ProviderError) else failure_kind(got)) == kind
+    assert got.output_tokens == 13
+
+
+@pytest.mark.parametrize("usage", [5, [5], "m-2", None])
+def test_a_list_of_models_that_is_none_names_nobody(wire_of, ask, outcome, usage):
+    described = wire_of("claude_cli").described
+    reply = outcome(wire_of("claude_cli").provider(described["printed"](described["result"](modelUsage=usage))), ask)
+    assert (reply.text, reply.resolved_model, reply.standing) == ("<answer>42</answer>", None, "not_reported")
 
 
 def test_a_retry_that_the_program_made_is_no_measurement(wire_of):

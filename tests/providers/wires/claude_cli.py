@@ -65,6 +65,7 @@ CASES = {
     "no usage": printed(init(), ANSWER, result(usage=None)),
     "echo": printed(result()),
     "refusal": printed(*failed("API Error: Claude Code is unable to respond to this request", stop_reason="refusal")),
+    "content filter": printed(*failed("API Error: 400 Output blocked by content filtering policy", 400), status=1),
     "truncated": printed(*failed("API Error: Claude's response exceeded the 64 output token maximum."), status=1),
     "empty": printed(init(), NUDGE, result("", num_turns=2)),
     "malformed": printed(init(), result(subtype="error_max_turns")),
