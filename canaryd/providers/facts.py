@@ -178,6 +178,9 @@ HTTP = Facts(
     not_reported="whatever has no declared path",
     failures={
         **_HTTP_FAILURES,
+        "server_error": _HTTP_FAILURES["server_error"]
+        + "; one in which nothing stands at any declared path (a page of "
+        "a proxy); an error under `error`",
         "config_mismatch": "with `config_path`: no configuration; a field outside of the closed table; a value that "
         "its field cannot have (an infinite number, a whole one beyond 2^53, an empty name) or that looks like a "
         "key; no provider or model; one that differs from the run's first",
@@ -185,7 +188,8 @@ HTTP = Facts(
         "refusal": "a stop reason declared as refusal",
         "content_filtered": "a stop reason declared as content_filter",
         "empty": "an empty text at `output_path`",
-        "malformed": "no text at `output_path`, or a stop reason that is not declared",
+        "malformed": "no text at `output_path` although something stands at another declared path, or a stop reason "
+        "that is not declared",
     },
     notes="""
     Reported fields: null means not sent, `base_url` is reduced to host and port, `response_format` to its type;
@@ -221,12 +225,14 @@ OPENAI = Facts(
         **_HTTP_FAILURES,
         "quota": "status 402; the code `insufficient_quota`, also with status 429",
         "overloaded": "status 503 or 529; such a code in an error inside status 200",
-        "server_error": _HTTP_FAILURES["server_error"] + "; a stream that stops before its end",
+        "server_error": _HTTP_FAILURES["server_error"] + "; one without `choices` or `output`, which is none of the "
+        "API's (a page of a proxy); a stream that stops before its end; Responses: a status in which the model has not "
+        "ended (`queued`, `in_progress`, `cancelled`)",
         "truncated": "finish reason `length`, with or without text; Responses: incomplete by `max_output_tokens`",
         "refusal": "the message's `refusal` is set",
         "content_filtered": "finish reason `content_filter`; the code `content_filter`, also with status 400; "
         "Responses: incomplete by `content_filter`",
-        "empty": "finish reason `stop` and no text",
+        "empty": "finish reason `stop` and no text; Responses: completed without a message (reasoning only)",
         "malformed": "no message, or an unknown finish reason (a tool call)",
     },
     notes="""

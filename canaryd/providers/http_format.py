@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
 from canaryd.providers.base import ProviderError, bad_option, standing_of
-from canaryd.providers.wire import Redactor, at, failure_of_body, text_at, tokens_at
+from canaryd.providers.wire import Redactor, at, failure_of_body, no_reply, text_at, tokens_at
 from canaryd.records import Arm, Ask, JsonValue, Reply, StopKind
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -28,6 +28,12 @@ class HttpFormat:
     model: Path | None = None
     response_id: Path | None = None
     config: Path | None = None
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Every declared path."""
+        declared = (self.output, self.stop, self.model, self.response_id, self.config, *self.usage.values())
+        return tuple(path for path in declared if path is not None)
 
 
 def format_of(arm: Arm) -> HttpFormat:
@@ -65,13 +71,16 @@ def from_response(body: Any, *, wire: HttpFormat, model: str, redactor: Redactor
     """Return the reply that stands at the format's paths.
 
     Raises:
-        ProviderError: there is no text at output_path (the error that stands in its place, or `malformed`), or the stop
-            reason is none of the declared ones.
+        ProviderError: there is no text at output_path (the error that stands in its place, `server_error` where nothing
+            stands at any declared path, else `malformed`), or the stop reason is none of the declared ones.
     """
     text = at(body, *wire.output)
     if not isinstance(text, str):
-        failure = failure_of_body(body, redactor=redactor)
-        raise failure or ProviderError("malformed", redactor(f"no text at output_path, but {type(text).__name__}"))
+        if failure := failure_of_body(body, redactor=redactor):
+            raise failure
+        if all(at(body, *path) is None for path in wire.paths):
+            raise no_reply("value at any path that the arm's options declare")
+        raise ProviderError("malformed", redactor(f"no text at output_path, but {type(text).__name__}"))
     reason = None if wire.stop is None else at(body, *wire.stop)
     stop = "stop" if wire.stop is None else wire.stop_reasons.get(str(reason))
     if stop is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from canaryd.errors import ConfigError
 from canaryd.providers.base import ProviderError, bad_option, standing_of, text_option, with_extra_body
-from canaryd.providers.wire import Redactor, at, broken_stream, failure_of_body, text_at, tokens_at
+from canaryd.providers.wire import Redactor, at, broken_stream, failure_of_body, no_reply, text_at, tokens_at
 from canaryd.records import Arm, Ask, JsonValue, Reply, StopKind
 
 PATH = "/chat/completions"
@@ -74,10 +74,13 @@ def from_response(body: Any, *, model: str, redactor: Redactor) -> Reply:
     """Return the reply that a body with status 200 holds.
 
     Raises:
-        ProviderError: the body holds an error instead, or nothing that could be graded (`malformed`).
+        ProviderError: the body holds an error instead, nothing of a model's (`server_error`), or nothing that could be
+            graded (`malformed`).
     """
     if error := failure_of_body(body, redactor=redactor):
         raise error
+    if not isinstance(at(body, "choices"), list):
+        raise no_reply("choices")
     message, reason = at(body, "choices", 0, "message"), at(body, "choices", 0, "finish_reason")
     refusal, resolved = text_at(message, "refusal"), text_at(body, "model")
     text = _text_of(at(message, "content"))
@@ -128,7 +131,7 @@ def body_of_stream(events: Sequence[Any]) -> Any:
             if piece := text_at(event, "choices", 0, "delta", key):
                 message[key] = message.get(key, "") + piece
         choice["finish_reason"] = text_at(event, "choices", 0, "finish_reason") or choice.get("finish_reason")
-    return {**body, "choices": [choice]}
+    return {**body, "choices": [choice]} if any(at(event, "choices") for event in events) else body
 
 
 def _text_of(content: Any) -> str:

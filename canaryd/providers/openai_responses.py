@@ -8,7 +8,7 @@ from typing import Any
 from canaryd.errors import ConfigError
 from canaryd.providers.base import ProviderError, standing_of, with_extra_body
 from canaryd.providers.openai_chat import response_format, streamed
-from canaryd.providers.wire import Redactor, at, broken_stream, failure_of_body, text_at, tokens_at
+from canaryd.providers.wire import Redactor, at, broken_stream, failure_of_body, no_reply, text_at, tokens_at
 from canaryd.records import Arm, Ask, JsonValue, Reply, StopKind
 
 PATH = "/responses"
@@ -20,6 +20,8 @@ _STOP: Mapping[tuple[str | None, str | None], StopKind] = {
     ("incomplete", "max_output_tokens"): "length",
     ("incomplete", "content_filter"): "content_filter",
 }
+#: The statuses in which a model has ended; in any other one (queued, in progress, cancelled) it has not.
+_ENDED = ("completed", "incomplete")
 
 
 def wire_fields(arm: Arm) -> dict[str, JsonValue]:
@@ -52,19 +54,22 @@ def from_response(body: Any, *, model: str, redactor: Redactor) -> Reply:
     """Return the reply that a body with status 200 holds.
 
     Raises:
-        ProviderError: the body holds an error instead, or nothing that could be graded (`malformed`).
+        ProviderError: the body holds an error instead, nothing that a model has ended (`server_error`), or nothing that
+            could be graded (`malformed`).
     """
     if error := failure_of_body(body, redactor=redactor):
         raise error
+    if not isinstance(at(body, "output"), list):
+        raise no_reply("output")
     parts = _message_parts(body)
     refusals = [text for part in parts if (text := text_at(part, "refusal"))]
     ended = text_at(body, "status"), text_at(body, "incomplete_details", "reason")
     stop = "refusal" if refusals else _STOP.get(ended)
     input_tokens = tokens_at(body, "usage", "input_tokens")
     output_tokens = tokens_at(body, "usage", "output_tokens") or None  # 0 beside a text: nothing was counted
-    if stop is None or not (parts or stop != "stop"):
+    if stop is None or (stop == "stop" and not parts and not _is_empty(body)):
         raise ProviderError(
-            "malformed",
+            "malformed" if ended[0] in _ENDED else "server_error",
             redactor(f"no message, and the status is {ended[0]!r} ({ended[1]})"),
             input_tokens=input_tokens,
             output_tokens=output_tokens,
@@ -103,6 +108,11 @@ def _message_parts(body: Any) -> list[Any]:
     messages = [item for item in output if at(item, "type") == "message"] if isinstance(output, list) else []
     contents = [at(message, "content") for message in messages]
     return [part for content in contents if isinstance(content, list) for part in content]
+
+
+def _is_empty(body: Any) -> bool:
+    """Return whether the model has ended without saying or calling anything."""
+    return all(at(item, "type") in ("message", "reasoning") for item in at(body, "output"))
 
 
 def _misplaced(arm: Arm) -> list[str]:

@@ -216,6 +216,11 @@ def stream_events(body: bytes) -> list[Any]:
     return events
 
 
+def no_reply(expected: str) -> ProviderError:
+    """Return the error of a body with status 200 in which nothing is a model's: a page of a proxy, say."""
+    return ProviderError("server_error", f"HTTP 200 with a body that is none of the API's: it has no {expected}")
+
+
 def broken_stream() -> ProviderError:
     """Return the error of an event stream that stops before its end."""
     return ProviderError("server_error", "the event stream stops before its end")

@@ -58,6 +58,18 @@ def test_declared_stop_reasons_are_the_only_ones(wire_of, ask, outcome):
     assert outcome(wire.provider(wire.described["good"](ended="stop"), options=options), ask).kind == "malformed"
 
 
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b'{"id": "reply-1"}', "malformed"),
+        (b'{"cost": {"in": 3}, "answers": []}', "malformed"),
+        (b'{"answers": [{"text": null}]}', "server_error"),
+    ],
+)
+def test_what_stands_at_a_declared_path_is_the_application_s(wire_of, ask, outcome, body, kind):
+    assert outcome(wire_of("http").provider({"body": body}), ask).kind == kind
+
+
 class TestReportedConfiguration:
     @pytest.fixture
     def answers(self, wire_of, ask):

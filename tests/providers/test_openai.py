@@ -6,7 +6,7 @@ import pytest
 
 from canaryd.errors import ConfigError
 from canaryd.providers import build_provider
-from canaryd.providers.base import ProviderError, Surroundings
+from canaryd.providers.base import ProviderError, Surroundings, failure_kind
 from canaryd.providers.openai_chat import from_response
 from canaryd.providers.secret import Secret
 
@@ -126,13 +126,18 @@ def test_a_server_that_asks_for_no_key_gets_none(make_arm, wire_of, loopback, as
 @pytest.mark.parametrize(
     ("body", "kind"),
     [
-        ({}, "malformed"),
+        # Nothing of it is a model's: a page of a proxy, which is worth asking again.
+        ({}, "server_error"),
+        (None, "server_error"),
+        ([], "server_error"),
+        ({"message": "down for maintenance"}, "server_error"),
+        ({"error": None}, "server_error"),
+        ({"choices": {"0": 1}}, "server_error"),
         ({"choices": []}, "malformed"),
         ({"choices": [{"finish_reason": "stop"}]}, "malformed"),
         ({"choices": [{"finish_reason": None, "message": {"content": "x"}}]}, "malformed"),
         ({"choices": [{"finish_reason": ["stop"], "message": {"content": "x"}}]}, "malformed"),
         ({"choices": [{"finish_reason": "error", "message": {"content": "x"}}]}, "server_error"),
-        ([], "malformed"),
         ({"error": {"code": 429, "message": "slow down"}}, "rate_limited"),
         ({"error": "out of order"}, "server_error"),
     ],
@@ -141,6 +146,40 @@ def test_a_body_without_a_finished_message_is_no_reply(body, kind):
     with pytest.raises(ProviderError) as caught:
         from_response(body, model="m", redactor=str)
     assert caught.value.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({"status": "queued", "output": []}, "server_error"),
+        ({"status": "in_progress"}, "server_error"),
+        ({"status": "cancelled", "output": []}, "server_error"),
+        ({"status": "incomplete"}, "malformed"),
+        ({"output": None}, "server_error"),
+        ({"output": [{"type": "function_call", "name": "f"}]}, "malformed"),
+    ],
+)
+def test_a_response_in_which_no_model_has_ended_is_no_reply(wire_of, ask, outcome, changes, kind):
+    wire = wire_of("openai_responses")
+    assert outcome(wire.provider(wire.described["good"](**changes)), ask).kind == kind
+
+
+@pytest.mark.parametrize("output", [[], [{"type": "reasoning"}], [{"type": "message", "content": []}]])
+def test_a_response_that_is_completed_without_a_text_is_empty(wire_of, ask, outcome, output):
+    wire = wire_of("openai_responses")
+    assert failure_kind(outcome(wire.provider(wire.described["good"](output=output)), ask)) == "empty"
+
+
+@pytest.mark.parametrize("name", ["openai_chat", "openai_responses", "http"])
+@pytest.mark.parametrize("body", [b"{}", b"null", b"[]", b'{"message": "down for maintenance"}'])
+def test_a_page_of_a_proxy_is_no_reply_and_worth_asking_again(wire_of, ask, outcome, name, body):
+    failure = outcome(wire_of(name).provider({"body": body}), ask)
+    assert (failure.kind, failure.retryable) == ("server_error", True)
+
+
+def test_a_stream_without_a_choice_is_no_reply(wire_of, ask, outcome):
+    failure = outcome(wire_of("openai_chat_stream").provider({"body": b"data: {}\n\ndata: [DONE]\n\n"}), ask)
+    assert failure.kind == "server_error"
 
 
 def test_only_text_parts_of_a_message_are_the_text():
