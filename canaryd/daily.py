@@ -230,7 +230,7 @@ def claim(day: Day, checked: Preflight, *, lanes: Mapping[str, Lane]) -> tuple[R
         )
     for run in claimed:
         lane = lanes[run.start.arm]
-        lane.run_id = run.run_id
+        lane.run_id, lane.began_s = run.run_id, books.clock.monotonic_s()
         harness.keep_target(slot.store, recorded(lane.arm), run_id=run.run_id, lease=books.lease)
         harness.keep_surroundings(slot.store, surroundings(), run_id=run.run_id, lease=books.lease)
     if not day.canary:
@@ -294,6 +294,8 @@ def end_run(day: Day, run: Run, *, lane: Lane) -> Run:
         ended = RunEnd(books.clock.now(), "completed")
         mark_slot(books, slot_runs(books, start.arm, slot_date=start.slot_date))
     harness.keep_usage(books.store, _spending(lane), run_id=run.run_id, lease=books.lease)
+    took_s = books.clock.monotonic_s() - lane.began_s
+    harness.keep_duration(books.store, took_s, run_id=run.run_id, lease=books.lease)
     reports = reports_of(lane)
     record_happened(books, lane, slot_date=start.slot_date, run_id=run.run_id, reports=reports)
     if reports is not None:

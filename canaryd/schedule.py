@@ -28,7 +28,8 @@ class SlotPolicy:
     """When a slot is due (`due_minute` counts from 00:00 UTC), how long it may be caught up, and how often tried.
 
     `back_off` lies between the end of an attempt, or of a refusal, and the next; a run that is expected to take
-    `expected` is not started where it would not end before its UTC day does.
+    `expected` is not started where it would not end in time. A slot that is late by less than `back_off` is started
+    whatever is expected: otherwise one slow day would end the series.
     """
 
     due_minute: int
@@ -39,12 +40,12 @@ class SlotPolicy:
 
     def cutoff(self, slot_date: date) -> datetime:
         """Return the first moment at which a slot is not started any more."""
-        midnight = due_at(slot_date, 0) + DAY
-        return min(midnight, due_at(slot_date, self.due_minute) + self.catch_up) - self.expected
+        due, midnight = due_at(slot_date, self.due_minute), due_at(slot_date, 0) + DAY
+        return max(min(midnight, due + self.catch_up) - self.expected, min(midnight, due + self.back_off))
 
 
 def policy_of(config: Config) -> SlotPolicy:
-    """Return the schedule of a configuration."""
+    """Return the schedule of a configuration; how long a run takes is what its store knows."""
     schedule = config.schedule
     return SlotPolicy(schedule.due_minute, timedelta(hours=schedule.catch_up_hours), schedule.attempts)
 

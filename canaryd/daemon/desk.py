@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Literal
 
@@ -20,7 +20,7 @@ from canaryd.runner.clock import Clock
 from canaryd.runner.closing import Books, close_past
 from canaryd.runner.project import LEASE_POLICY
 from canaryd.schedule import Decision, Miss, Owing, Refuse, SlotPolicy, Start, Wait, due_slots, next_due, policy_of
-from canaryd.store import read
+from canaryd.store import harness, read
 from canaryd.store.engine import Store
 from canaryd.store.lease import Lease, acquire_lease, hand_over, release_lease, renew_lease
 from canaryd.store.process import holder_of, this_process
@@ -174,6 +174,7 @@ class Desk:
         with store.read() as connection:
             owing = Owing([arm.name for arm in read.arms(connection, self.name)], first)
             runs = read.runs(connection, self.name, first=first)
+            policy = replace(policy, expected=harness.last_duration(connection, self.name))
         decisions = due_slots(runs, now, owing=owing, policy=policy)
         if len(decisions) == 1:
             self._closed_before = utc_date(now)

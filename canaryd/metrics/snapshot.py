@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 
 from sqlalchemy import Connection
@@ -23,7 +23,7 @@ from canaryd.records import Alarm, Run
 from canaryd.revision import revision
 from canaryd.schedule import DAY, Owing, SlotPolicy, due_slots, next_due
 from canaryd.stats.watch_state import SentinelState, early_warning_state, sentinel_series_state
-from canaryd.store import ledger, read, regrades, sentinels
+from canaryd.store import harness, ledger, read, regrades, sentinels
 from canaryd.store.acknowledgements import acknowledgements
 from canaryd.store.engine import Store
 from canaryd.store.events import events
@@ -83,7 +83,8 @@ def take_snapshot(
             values.add("regrade_mismatches", regrades.latest_mismatches(connection, each.name), each.name)
             if purse is not None:
                 add_money(connection, values, series=each.series, arms=each.arms, purse=purse, today=utc_date(now))
-            _add_schedule(values, each, policy=policy, now=now)
+            expected = harness.last_duration(connection, each.name)
+            _add_schedule(values, each, policy=replace(policy, expected=expected), now=now)
         _add_totals(connection, values, known=known)
     return Snapshot(values.by_metric, time.time(), time.monotonic() - began_s)
 
@@ -164,7 +165,7 @@ def _add_arm(connection: Connection, values: Values, *, known: Known, arm: Store
     zero_pass = last is not None and "zero_pass_all" in queries.invalid_reasons(connection, last.run_id)
     values.add("run_zero_pass", zero_pass, *labels)
     if last is not None and last.end is not None:
-        values.add("run_last_duration_seconds", (last.end.ended_at - last.start.started_at).total_seconds(), *labels)
+        values.add("run_last_duration_seconds", harness.duration_s(connection, last.run_id), *labels)
         if last.start.fingerprint is not None:
             values.add("harness_info", 1, *labels, last.start.fingerprint)
         _add_slot(connection, values, run=last, requested=arm.model)

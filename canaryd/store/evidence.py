@@ -68,6 +68,7 @@ COVERED: dict[Table, Covered] = {
     contract.run_target: _of_runs(contract.run_target, "target"),
     contract.run_surroundings: _of_runs(contract.run_surroundings, "surroundings"),
     contract.run_usage: _of_runs(contract.run_usage, "usage"),
+    contract.run_duration: _of_runs(contract.run_duration, "duration"),
     contract.run_report: _of_runs(contract.run_report, "report"),
     judge_usage: _of_runs(judge_usage, "judge's usage"),
     contract.event: Covered(

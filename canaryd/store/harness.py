@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Select, Table, and_, func, insert, or_, select
@@ -108,6 +108,37 @@ def report_on(
         .limit(1)
     )
     return found
+
+
+def keep_duration(store: Store, seconds: float, *, run_id: int, lease: Lease) -> None:
+    """Store how long a run took by a monotonic clock; raises Locked when the lease is lost."""
+    keep_of_run(store, contract.run_duration, run_id=run_id, lease=lease, values={"seconds": round(seconds, 3)})
+
+
+def duration_s(connection: Connection, run_id: int) -> float | None:
+    """Return for how many seconds a run was measured, None where that was not stored."""
+    row = contract.run_duration.c
+    found: float | None = connection.scalar(select(row.seconds).where(row.run_id == run_id))
+    return found
+
+
+def last_duration(connection: Connection, series: str) -> timedelta:
+    """Return how long the latest slot took that was completed, by the arm that took longest; zero before there is one.
+
+    It is the attempt that completed the slot which counts.
+    """
+    start = schema.run_start.c
+    query = (
+        select(start.slot_date, func.max(contract.run_duration.c.seconds).label("seconds"))
+        .join_from(schema.run_start, schema.run_end)
+        .join(contract.run_duration, contract.run_duration.c.run_id == start.run_id)
+        .where(start.series == series, schema.run_end.c.outcome == "completed")
+        .group_by(start.slot_date)
+        .order_by(start.slot_date.desc())
+        .limit(1)
+    )
+    found = connection.execute(query).one_or_none()
+    return timedelta(seconds=found.seconds if found else 0.0)
 
 
 def keep_usage(store: Store, spending: Spending, *, run_id: int, lease: Lease) -> None:

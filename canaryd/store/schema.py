@@ -29,6 +29,7 @@ from canaryd.store.schema_contract import (
     epoch,
     event,
     fingerprint,
+    run_duration,
     run_report,
     run_surroundings,
     run_target,
@@ -45,7 +46,7 @@ from canaryd.store.types import AnyText, CanonicalJson, Day, Flag, Real, UTCDate
 
 #: Every schema revision, oldest first; the last is the one this canaryd reads and writes. A test holds it to
 #: the migrations.
-REVISIONS = tuple(f"{number:04}" for number in range(1, 18))
+REVISIONS = tuple(f"{number:04}" for number in range(1, 19))
 
 panel = Table(
     "panel",
@@ -346,6 +347,7 @@ APPEND_ONLY = (
     regrade_difference,
     run_report,
     run_surroundings,
+    run_duration,
     sentinel_usage,
     judged_item,
     judge_reading,

@@ -42,6 +42,15 @@ run_usage = Table(
     sqlite_strict=True,
 )
 
+run_duration = Table(
+    "run_duration",
+    metadata,
+    Column("run_id", ForeignKey("run_start.run_id"), primary_key=True, autoincrement=False),
+    Column("seconds", Real, nullable=False),
+    CheckConstraint("seconds >= 0", name="seconds"),
+    sqlite_strict=True,
+)
+
 run_report = Table(
     "run_report",
     metadata,

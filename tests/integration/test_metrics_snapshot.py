@@ -37,7 +37,7 @@ from canaryd.schedule import SlotPolicy
 from canaryd.stats.watch_state import SentinelState
 from canaryd.store.engine import Store
 from canaryd.store.events import Event, add_events
-from canaryd.store.harness import Spending, keep_usage
+from canaryd.store.harness import Spending, keep_duration, keep_usage
 from canaryd.store.judges import add_judged_items, keep_reading
 from canaryd.store.lease import Lease, acquire_lease
 from canaryd.store.process import this_process
@@ -71,7 +71,7 @@ def begin(store: Store, study: Any) -> Lease:
 
 
 def measure(store: Store, study: Any, lease: Lease, *, arm: str, results: dict[str, Any], outcome: str) -> int:
-    """Store a run of day 1 with one sample per item, ended 90 s after its start."""
+    """Store a run of day 1 with one sample per item, ended 90 s after its start by a calendar that was set on."""
     (run,) = study.claim(store, lease, study.start(arm=arm))
     tokens = {"input_tokens": 5, "output_tokens": 7, "reasoning_tokens": 2}
     rows = [
@@ -80,6 +80,7 @@ def measure(store: Store, study: Any, lease: Lease, *, arm: str, results: dict[s
     ]
     append_samples(store, rows, run_id=run.run_id, lease=lease)
     end = RunEnd(run.start.started_at + timedelta(seconds=90), outcome, "why")
+    keep_duration(store, 61.25, run_id=run.run_id, lease=lease)
     end_run(store, end, run_id=run.run_id, lease=lease)
     return int(run.run_id)
 
@@ -114,7 +115,7 @@ def test_a_measured_day(store: Store, study: Any) -> None:
     assert values["run_samples"]["s", "old"] == 4
     assert values["run_failed_samples"]["s", "old", "refusal"] == 1
     assert values["samples_failed_total"]["s", "old", "refusal"] == 1
-    assert values["run_last_duration_seconds"]["s", "old"] == 90
+    assert values["run_last_duration_seconds"]["s", "old"] == 61.25
     assert values["runs_total"] == {("s", "old"): 1, ("s", "ctl"): 0}
     assert values["samples_total"]["s", "old"] == 4
     assert values["tokens_total"]["s", "old", "output"] == 21

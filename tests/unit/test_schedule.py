@@ -1,5 +1,6 @@
 """Which slot is owed when: the calendar is UTC, so only clocks, outages and failed attempts can disturb it."""
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import get_args
 
@@ -72,6 +73,13 @@ def test_a_run_that_could_not_end_on_its_day_is_not_started() -> None:
     assert "14:00" in refused.reason
     late = SlotPolicy(due_minute=23 * 60, catch_up=timedelta(hours=12), attempts=3, expected=timedelta(minutes=30))
     assert late.cutoff(slot(1)) == at(1, 23, 30)
+
+
+def test_a_slow_day_does_not_end_a_series_that_may_be_caught_up_for_a_short_while() -> None:
+    slow = SlotPolicy(due_minute=150, catch_up=timedelta(minutes=30), attempts=3, expected=timedelta(hours=5))
+    assert slow.cutoff(slot(1)) == at(1, 2, 45), "what is not late is started"
+    at_night = replace(slow, due_minute=23 * 60 + 50)
+    assert at_night.cutoff(slot(1)) == at(2), "and never on another day"
 
 
 def test_attempts_are_bounded_and_lie_apart() -> None:

@@ -96,6 +96,25 @@ def test_what_a_run_was_measured_on_is_recorded_and_compared_with_nothing(
     assert world.outcomes(2) == [("tracked", 1, "completed", "")]
 
 
+def test_how_long_a_run_took_is_measured_and_expected_of_the_next(make_world: Any) -> None:
+    """The calendar is set back by an hour while the slot is measured."""
+    world = make_world(requests_per_minute=6.0)
+    with world.store.read() as connection:
+        assert harness.last_duration(connection, "s") == timedelta(0)
+
+    def answer(ask: Ask, times: int) -> Reply:
+        clock = world.clock
+        clock.now = lambda: clock.moment - timedelta(hours=1)
+        return good(ask)
+
+    world.answers["tracked"] = answer
+    (run, _) = world.measure(1).runs
+    assert run.end.ended_at < run.start.started_at
+    with world.store.read() as connection:
+        assert harness.duration_s(connection, run.run_id) == 50.0
+        assert harness.last_duration(connection, "s") == timedelta(seconds=50)
+
+
 def test_an_attempt_that_measured_nothing_pins_no_harness(make_world: Any) -> None:
     """A wrong model name costs one call; mending it is no drift."""
     from canaryd.providers.base import ProviderError

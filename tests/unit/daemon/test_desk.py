@@ -18,6 +18,7 @@ from canaryd.records import Alarm, Arm, RunEnd
 from canaryd.resources import resource
 from canaryd.store import read
 from canaryd.store.engine import Store, open_store
+from canaryd.store.harness import keep_duration
 from canaryd.store.lease import LeasePolicy, acquire_lease, current_lease, release_lease
 from canaryd.store.process import Holder, is_alive, this_process
 from canaryd.store.regrades import Regrade, append_regrade
@@ -88,11 +89,12 @@ class Room:
         assert lease is not None
         return lease.holder.pid if self.clock.now() < lease.expires_at else 0
 
-    def measure(self, outcome: str) -> None:
+    def measure(self, outcome: str, *, seconds: float = 600.0) -> None:
         """Do what a child would: claim the slot of today for both arms, and end it."""
         lease = acquire_lease(self.store, "s", holder=this_process(), now=self.clock.now(), policy=POLICY)
         day = (self.clock.now().date() - self.study.day_1).days + 1
         for run in self.study.claim(self.store, lease, *(self.study.start(day, arm=arm) for arm in ("old", "ctl"))):
+            keep_duration(self.store, seconds, run_id=run.run_id, lease=lease)
             end_run(self.store, RunEnd(self.clock.now(), outcome), run_id=run.run_id, lease=lease)
 
 
@@ -142,6 +144,18 @@ def test_an_incomplete_slot_is_tried_again_after_a_while(room: Room) -> None:
     assert len(room.workers) == 1
     room.tick(at(1, 3, 35))
     assert room.orders() == [("measure", "2030-01-01")] * 2
+
+
+def test_a_slot_that_would_not_end_in_time_is_not_started(room: Room) -> None:
+    """It may be caught up until 15:10, and took two hours the day before."""
+    room.tick(at(1, 3, 10))
+    room.measure("completed", seconds=7200.0)
+    room.workers[0].code = 0
+    room.tick(at(1, 5, 10))
+    room.tick(at(2, 13, 10))
+    assert room.orders()[1:] == [("decide", "2030-01-02")]
+    room.workers[1].code = 0
+    assert room.tick().startswith("slot 2030-01-02 is not measured: it could be started until 13:10 UTC")
 
 
 def test_a_child_that_failed_without_a_row_is_not_started_at_once_again(room: Room) -> None:
