@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ _CLIENT_AUTH = {
     "VerifyClientCertIfGiven": ssl.CERT_OPTIONAL,
     "RequireAndVerifyClientCert": ssl.CERT_REQUIRED,
 }
+_BCRYPT = re.compile(r"\$2[aby]\$(0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}")
 _VERSIONS = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
 _TLS_KEYS = ("cert_file", "key_file", "client_ca_file", "client_auth_type", "min_version")
 
@@ -86,41 +88,70 @@ def parse_web_config(text: str, *, path: Path) -> WebConfig:
     import yaml
 
     try:
-        content = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        line = (
-            f":{error.problem_mark.line + 1}" if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark else ""
-        )
-        raise ConfigError(f"{path.name}{line}: is not YAML; write it as the exporter-toolkit documents") from None
-    root = _mapping(content if content is not None else {}, where=path.name)
-    _known(root, ("tls_server_config", "basic_auth_users"), where=path.name)
+        content, lines = yaml.safe_load(text), _lines(yaml.compose(text, Loader=yaml.SafeLoader))
+    except (yaml.YAMLError, ValueError) as error:  # a ValueError is what it makes of the 99th of a month
+        mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
+        place = path.name if mark is None else f"{path.name}:{mark.line + 1}"
+        raise ConfigError(f"{place}: is not YAML; write it as the exporter-toolkit documents") from None
+    source = _Source(path.resolve(), lines)
+    root = _mapping(content if content is not None else {}, at=source.at())
+    _known(root, ("tls_server_config", "basic_auth_users"), source=source)
     tls = root.get("tls_server_config")
-    users = _mapping(root.get("basic_auth_users") or {}, where=f"{path.name}: basic_auth_users")
+    users = _mapping(root.get("basic_auth_users") or {}, at=source.at("basic_auth_users"))
     for user, hashed in users.items():
-        if not (isinstance(hashed, str) and hashed.startswith(("$2a$", "$2b$", "$2y$")) and len(hashed) == 60):
+        if not (isinstance(hashed, str) and _BCRYPT.fullmatch(hashed)):
             raise ConfigError(
-                f"{path.name}: basic_auth_users.{user} is no bcrypt hash; make one with `htpasswd -nBC 10 {user}`"
+                f"{source.at(f'basic_auth_users.{user}')} is no bcrypt hash; make one with `htpasswd -nBC 10 {user}`"
             )
     return WebConfig(
-        tls=None if tls is None else _tls(_mapping(tls, where=f"{path.name}: tls_server_config"), path=path),
+        tls=None if tls is None else _tls(_mapping(tls, at=source.at("tls_server_config")), source=source),
         users={str(user): hashed for user, hashed in users.items()},
     )
 
 
-def _tls(table: Mapping[str, Any], *, path: Path) -> Tls:
-    where = f"{path.name}: tls_server_config"
-    _known(table, _TLS_KEYS, where=where)
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """The file, and the line of each of its keys, which are named as `table.key`."""
+
+    path: Path
+    lines: Mapping[str, int]
+
+    def at(self, key: str = "") -> str:
+        """Return the place of a key, for a person; the file alone where it has none."""
+        line = self.lines.get(key)
+        place = self.path.name if line is None else f"{self.path.name}:{line}"
+        return f"{place}: {key}" if key else place
+
+
+def _lines(root: Any) -> dict[str, int]:
+    """Return the lines of the tables and their keys; what lies deeper is refused in any case."""
+    found: dict[str, int] = {}
+    for key, table in _pairs(root):
+        found[key.value] = key.start_mark.line + 1
+        found |= {f"{key.value}.{inner.value}": inner.start_mark.line + 1 for inner, _ in _pairs(table)}
+    return found
+
+
+def _pairs(node: Any) -> list[tuple[Any, Any]]:
+    from yaml import MappingNode
+
+    return node.value if isinstance(node, MappingNode) else []
+
+
+def _tls(table: Mapping[str, Any], *, source: _Source) -> Tls:
+    where = "tls_server_config"
+    _known(table, _TLS_KEYS, source=source, within=f"{where}.")
     for key in ("cert_file", "key_file"):
         if not isinstance(table.get(key), str):
-            raise ConfigError(f"{where}.{key} is missing; TLS takes cert_file and key_file")
+            raise ConfigError(f"{source.at(where)}.{key} is missing; TLS takes cert_file and key_file")
     auth, version = table.get("client_auth_type", "NoClientCert"), table.get("min_version", "TLS12")
     for key, value, allowed in (("client_auth_type", auth, _CLIENT_AUTH), ("min_version", version, _VERSIONS)):
-        if value not in allowed:
-            raise ConfigError(f"{where}.{key} is {value!r}, but must be one of {', '.join(allowed)}")
+        if not isinstance(value, str) or value not in allowed:
+            raise ConfigError(f"{source.at(f'{where}.{key}')} is {value!r}, but must be one of {', '.join(allowed)}")
     ca_file = table.get("client_ca_file")
     if auth != "NoClientCert" and ca_file is None:
-        raise ConfigError(f"{where}.client_ca_file is missing; {auth} verifies clients against it")
-    folder = path.resolve().parent
+        raise ConfigError(f"{source.at(where)}.client_ca_file is missing; {auth} verifies clients against it")
+    folder = source.path.parent
     return Tls(
         cert_file=folder / table["cert_file"],
         key_file=folder / table["key_file"],
@@ -130,13 +161,13 @@ def _tls(table: Mapping[str, Any], *, path: Path) -> Tls:
     )
 
 
-def _mapping(value: Any, *, where: str) -> Mapping[str, Any]:
+def _mapping(value: Any, *, at: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise ConfigError(f"{where}: is {type(value).__name__}, but must be a mapping of keys to values")
+        raise ConfigError(f"{at} is {type(value).__name__}, but must be a mapping of keys to values")
     return value
 
 
-def _known(table: Mapping[str, Any], allowed: tuple[str, ...], *, where: str) -> None:
+def _known(table: Mapping[str, Any], allowed: tuple[str, ...], *, source: _Source, within: str = "") -> None:
     for key in table:
         if key not in allowed:
-            raise ConfigError(f"{where}: {key} is unknown; canaryd knows {', '.join(allowed)}")
+            raise ConfigError(f"{source.at(f'{within}{key}')} is unknown; canaryd knows {', '.join(allowed)}")

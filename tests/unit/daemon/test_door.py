@@ -57,7 +57,7 @@ def test_a_changed_file_counts_from_the_next_request_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("broken", "said"), [("a: [\n", "web.yml:2: is not YAML"), ("nonsense: 1\n", "nonsense is unknown")]
+    ("broken", "said"), [("a: [\n", "web.yml:2: is not YAML"), ("nonsense: 1\n", "web.yml:1: nonsense is unknown")]
 )
 def test_a_change_that_cannot_be_used_is_logged_once_and_the_last_good_file_stays(
     tmp_path: Path, broken: str, said: str

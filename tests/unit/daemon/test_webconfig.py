@@ -7,25 +7,32 @@ import pytest
 from canaryd.daemon.webconfig import load_web_config, parse_web_config
 from canaryd.errors import ConfigError
 
+PAIR = "tls_server_config:\n  cert_file: a\n  key_file: b\n"
+
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("http_server_config:\n  http2: true\n", "web.yml: http_server_config is unknown"),
-        ("tls_server_config:\n  cert_file: a\n", "web.yml: tls_server_config.key_file is missing"),
-        ("tls_server_config:\n  cert_file: a\n  key_file: b\n  cipher_suites: []\n", "cipher_suites is unknown"),
-        ("tls_server_config:\n  cert_file: a\n  key_file: b\n  min_version: TLS10\n", "must be one of TLS12, TLS13"),
+        ("# web\nhttp_server_config:\n  http2: true\n", "web.yml:2: http_server_config is unknown"),
+        ("tls_server_config:\n  cert_file: a\n", "web.yml:1: tls_server_config.key_file is missing"),
+        (f"{PAIR}  cipher_suites: []\n", "web.yml:4: tls_server_config.cipher_suites is unknown"),
         (
-            "tls_server_config:\n  cert_file: a\n  key_file: b\n  client_auth_type: RequireAndVerifyClientCert\n",
-            "client_ca_file is missing",
+            f"{PAIR}  min_version: TLS10\n",
+            "web.yml:4: tls_server_config.min_version is 'TLS10', but must be one of TLS12",
         ),
-        ("basic_auth_users:\n  ali: plain\n", "basic_auth_users.ali is no bcrypt hash"),
-        ("- a\n", "must be a mapping"),
+        (f"{PAIR}  min_version: [TLS12]\n", "min_version is ['TLS12'], but must be one of TLS12"),
+        (f"{PAIR}  client_auth_type: RequireAndVerifyClientCert\n", "tls_server_config.client_ca_file is missing"),
+        ("basic_auth_users:\n  ali: plain\n", "web.yml:2: basic_auth_users.ali is no bcrypt hash"),
+        (f"basic_auth_users:\n  ali: $2y$99${'a' * 53}\n", "basic_auth_users.ali is no bcrypt hash"),
+        ("basic_auth_users: ali\n", "web.yml:1: basic_auth_users is str, but must be a mapping"),
+        ("- a\n", "web.yml is list, but must be a mapping"),
         ("a: [\n", "web.yml:2: is not YAML"),
+        ("a: &a\n  b: *a\n", "web.yml:1: a is unknown"),
+        ("a: 2027-02-99\n", "web.yml: is not YAML"),
     ],
 )
-def test_what_is_not_understood_is_refused(text: str, said: str) -> None:
-    with pytest.raises(ConfigError, match=r"web\.yml") as refused:
+def test_what_is_not_understood_is_refused_by_its_line(text: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=r"^web\.yml") as refused:
         parse_web_config(text, path=Path("web.yml"))
     assert said in str(refused.value)
 
