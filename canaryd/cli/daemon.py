@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from canaryd.cli.context import find_config
+from canaryd.daemon.signals import Signals
 from canaryd.service_config import LOG_LEVELS
 
 _LEVELS = click.Choice(LOG_LEVELS)
@@ -41,9 +41,12 @@ def daemon(
 ) -> None:
     """Measure every series each day at its time, decide its windows, and serve metrics and reports, until told to stop.
 
-    SIGTERM lets calls in flight end and keeps the slot open, so that it goes on after a restart the same day. SIGHUP
-    reads the configuration again; a change of what is registered is refused. Logs go to stderr.
+    Ctrl-C or SIGTERM lets calls in flight end and keeps the slot open, so that it goes on after a restart the same day;
+    it exits 0. A second one ends it at once, with 130. SIGHUP reads the configuration again; a change of what is
+    registered is refused. Logs go to stderr.
     """
+    signals = Signals()  # before the imports, which take a while
+    from canaryd.cli.context import find_config
     from canaryd.daemon.resident import Options, run_daemon
 
-    run_daemon(Options(find_config(config_file), listen, web_config, insecure, log_level))
+    run_daemon(Options(find_config(config_file), listen, web_config, insecure, log_level), signals=signals)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterable, Sequence
 from datetime import date
-from types import FrameType
 
 import click
 
 from canaryd.cli.context import load_config
+from canaryd.cli.interrupt import end_gently
 from canaryd.config import Config, SeriesConfig
 from canaryd.errors import CanarydError, ConfigError, CredentialsError, MeasurementRefused, UsageError
 from canaryd.records import Run, RunEnd
-from canaryd.runner.calls import Drain, drain
 from canaryd.runner.clock import clock_of
 from canaryd.runner.validity import SET_ASIDE
 from canaryd.schedule import due_at
@@ -34,18 +32,18 @@ def run(config_file: str | None, slot: str, series_name: str | None, no_canary: 
 
     A slot that was cut off goes on where it stopped; one that is complete is left alone. An arm that cannot be asked is
     closed with the reason, and the others are measured: 69 when an arm could not be measured, 77 when none was asked
-    for want of a key, 78 when none was for its configuration. SIGTERM begins no further question, stores the answers in
-    flight and exits 130; a second one exits now.
+    for want of a key, 78 when none was for its configuration. Ctrl-C or SIGTERM begins no further question, stores the
+    answers in flight and exits 130; the slot goes on from there. A second one exits at once.
     """
     from canaryd.daily import measure_slot
 
-    _end_gently_on_sigterm()
     config = load_config(config_file)
     chosen = config.one_series(series_name)
     slot_date = _slot_date(slot, config)
     if dry_run:
         _say_what_is_owed(config, chosen, slot_date=slot_date)
         return
+    end_gently()
     _set_demo_clock(config, slot_date)
     result = measure_slot(config, chosen, slot_date=slot_date, canary=not no_canary)
     if not result.runs:
@@ -75,37 +73,26 @@ def _incomplete(what: str, runs: Sequence[Run]) -> CanarydError:
 
 def _say_what_is_owed(config: Config, series: SeriesConfig, *, slot_date: date) -> None:
     """Print how many samples each arm owes, and what the budget says of them; everything pinned is checked."""
-    from canaryd.runner.judge import judged_asks
+    from canaryd.runner.judge import judged
     from canaryd.runner.slot import slot_of
-    from canaryd.runner.spending import budget_problem
+    from canaryd.runner.spending import outlook
     from canaryd.store.engine import open_store
 
     with open_store(config.store_url) as store:
         slot = slot_of(config, series, store=store, slot_date=slot_date)
         asks = slot.owed()
-        problem = budget_problem(slot, asks, canaries=len(series.arms)) if asks else None
+        problem = outlook(slot, asks, canary=True).problem
     for arm in series.arms:
         owed = sum(ask.arm == arm.name for ask in asks)
         click.echo(f"{series.name} {slot_date} {arm.name}: would ask {owed} samples of {arm.provider} {arm.model}")
     if slot.judge is not None:
-        judge, answers = slot.judge.config, counted(judged_asks(asks, slot.panel), "answer")
+        judge, answers = slot.judge.config, counted(len(judged(asks, slot.panel)), "answer")
         anchors = counted(len(slot.judge.anchors), "anchor") if asks else "no anchor"
         click.echo(f"{series.name} {slot_date} judge: would grade {answers} and {anchors} by {judge.identity}")
     if slot_date < slot.series.start_date:
         click.echo(f"{series.name} begins on {slot.series.start_date}; nothing is measured before")
     if problem is not None:
         click.echo(f"the budget would refuse it: {problem}")
-
-
-def _end_gently_on_sigterm() -> None:
-    told = Drain()
-    drain.set(told)
-
-    def arrived(number: int, _frame: FrameType | None) -> None:
-        signal.signal(number, signal.default_int_handler)
-        told.tell()
-
-    signal.signal(signal.SIGTERM, arrived)
 
 
 def remedy(ended: Iterable[RunEnd]) -> str:

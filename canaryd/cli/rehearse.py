@@ -8,6 +8,7 @@ from datetime import date, timedelta
 import click
 
 from canaryd.cli.context import load_config
+from canaryd.cli.interrupt import end_gently
 from canaryd.config import Config, SeriesConfig
 from canaryd.errors import MeasurementRefused, UsageError
 from canaryd.records import Run, Verdict
@@ -24,13 +25,15 @@ def rehearse(config_file: str | None, days: int, series_name: str | None) -> Non
     """Measure day after day of a project with a demo clock, and set that clock to the end of the last one.
 
     It begins with day 1 of the series or, later, with the day that the clock shows. What is due is decided as in
-    earnest; a project that has no [demo] clock lives in real time and is refused.
+    earnest; a project that has no [demo] clock lives in real time and is refused. Ctrl-C stores the answers in flight
+    and exits 130; the same command goes on with that day.
     """
     from canaryd.daily import decide_due, measure_slot
 
     config = load_config(config_file)
     series = config.one_series(series_name)
     first = _first_day(config, series)
+    end_gently()
     verdicts: list[Verdict] = []
     runs: list[Run] = []
     with click.progressbar(length=days, label="days", file=sys.stderr, show_pos=True) as bar:

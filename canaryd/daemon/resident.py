@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
-import queue
-import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
 
 import structlog
 from apscheduler.events import EVENT_JOB_ERROR
@@ -23,13 +20,12 @@ from canaryd.daemon.notify import Notifier
 from canaryd.daemon.pages import page_files
 from canaryd.daemon.reload import load
 from canaryd.daemon.service import Service, tick_s
+from canaryd.daemon.signals import Signals
 from canaryd.daemon.web import Listen, Views, WebServer
 from canaryd.daemon.writes import count_writes
 from canaryd.metrics.collector import ProcessMetrics, SnapshotCollector
 from canaryd.metrics.exposition import Exposition
 from canaryd.tables import parse_table
-
-_SIGNALS = {signal.SIGTERM: "stop", signal.SIGINT: "stop", signal.SIGHUP: "reload"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +39,8 @@ class Options:
     log_level: str | None
 
 
-def run_daemon(options: Options) -> None:
-    """Run until SIGTERM or SIGINT; SIGHUP reads the configuration and the web configuration again.
+def run_daemon(options: Options, *, signals: Signals) -> None:
+    """Run until the signals ask to stop; to reload is to read the configuration and the web configuration again.
 
     Raises:
         ConfigError: the configuration or the web configuration cannot be used, or faces others without TLS.
@@ -68,16 +64,15 @@ def run_daemon(options: Options) -> None:
     views = Views(exposition, service.why_unhealthy, service.why_unready, reports, service.facts)
     listen = Listen(options.listen) if options.listen else _configured(loaded)
     server = WebServer(views, listen=listen, config_file=options.web_config, insecure=options.insecure_listen)
-    received = _signals()
     scheduler = ticking(service.tick, every_s=tick_s(loaded.config, notifier.watchdog_s))
     log = structlog.get_logger("canaryd.daemon")
     server.start()
     scheduler.start()
     notifier.ready()
     log.info("ready", listen=[f"port {port}" for port in server.ports], store=loaded.config.store_url)
-    while received.get() != "stop":
+    while signals.wait() != "stop":
         service.reload(reload_web=server.reload)
-    log.info("stopping")
+    log.info("stopping", again="a second signal ends it at once, without the calls in flight")
     scheduler.shutdown(wait=False)
     service.stop()
     server.stop()
@@ -107,15 +102,3 @@ def ticking(tick: Callable[[], None], *, every_s: float) -> BackgroundScheduler:
 
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-def _signals() -> queue.SimpleQueue[str]:
-    """Return the queue in which the signals of this process arrive."""
-    received: queue.SimpleQueue[str] = queue.SimpleQueue()
-
-    def arrived(number: int, _frame: FrameType | None) -> None:
-        received.put(_SIGNALS[signal.Signals(number)])
-
-    for each in _SIGNALS:
-        signal.signal(each, arrived)
-    return received

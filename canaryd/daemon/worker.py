@@ -67,7 +67,11 @@ class Worker:
         self._last_beat_s = time.monotonic()
         environment = {name: value for name, value in os.environ.items() if name not in _PARENTS_OWN}
         self._process = subprocess.Popen(  # noqa: S603 - our own module under our own interpreter
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,  # Ctrl-C goes to all of a terminal's processes; when a child ends its parent says
         )
         self._reader = threading.Thread(target=self._read, name=f"child-{order.series}", daemon=True)
         self._reader.start()

@@ -141,6 +141,7 @@ class Bwrap:
                     stderr=subprocess.PIPE,
                     env={},
                     pass_fds=[program, info_writer],
+                    start_new_session=True,  # Ctrl-C is for whoever asks; a program under way is graded
                     **_unprivileged(),
                 )
             with process:

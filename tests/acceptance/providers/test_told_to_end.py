@@ -12,6 +12,8 @@ from collections import Counter
 from contextlib import closing
 from typing import Any
 
+import pytest
+
 ITEMS = {
     f"i{n}": {
         "family": "f",
@@ -24,6 +26,7 @@ ITEMS = {
 }
 PATIENCE_S = 60.0
 IN_FLIGHT = 4
+SAID = "canaryd: told to end: no further question is asked, those in flight land; once more ends it at once\n"
 
 
 class Held:
@@ -45,19 +48,14 @@ class Held:
         return reply
 
 
-def test_what_is_in_flight_lands_and_the_next_run_goes_on(canaryd: Any, real_providers: Any) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_is_in_flight_lands_and_the_next_run_goes_on(
+    canaryd: Any, real_providers: Any, number: signal.Signals
+) -> None:
     held = Held()
-    project = held.project = real_providers(held, items=ITEMS, timeout_s=PATIENCE_S)
-    (project.folder / "key").write_text("planted-key")
-    arm = project.arm("openai", "tracked", credential="key", concurrency=IN_FLIGHT)
-    project.write({"openai": [arm]}, head='[credentials]\nkey_file = "key"')
-    project.set_clock(1)
-    command = [sys.executable, "-m", "canaryd", "--config", "config.toml", "run"]
-    environment = {"PATH": os.environ["PATH"], "HOME": str(project.folder)}
-    process = subprocess.Popen(command, cwd=project.folder, env=environment, stderr=subprocess.PIPE, text=True)
-    for _ in range(IN_FLIGHT):
-        assert held.all_in_flight.acquire(timeout=PATIENCE_S)
-    process.send_signal(signal.SIGTERM)
+    project, process = held_run(held, real_providers)
+    process.send_signal(number)
+    assert process.stderr.readline() == SAID
     held.released.set()
     _, said = process.communicate(timeout=PATIENCE_S)
     assert said.strip() == (
@@ -69,6 +67,36 @@ def test_what_is_in_flight_lands_and_the_next_run_goes_on(canaryd: Any, real_pro
     assert canaryd("--config", "project/config.toml", "run").code == 0
     assert held.asked == dict.fromkeys(ITEMS, 1), "nothing is asked twice"
     assert stored(project) == ITEMS.keys()
+
+
+def test_told_twice_it_ends_at_once_and_what_had_landed_stays(canaryd: Any, real_providers: Any) -> None:
+    held = Held()
+    project, process = held_run(held, real_providers)
+    process.send_signal(signal.SIGINT)
+    assert process.stderr.readline() == SAID
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=PATIENCE_S)[1] == ""
+    assert process.returncode == 130
+    before = stored(project)
+    held.released.set()
+    assert canaryd("--config", "project/config.toml", "run").code == 0
+    assert stored(project) == ITEMS.keys()
+    assert all(held.asked[item] == 1 for item in before), "what had landed is not asked again"
+
+
+def held_run(held: Held, real_providers: Any) -> tuple[Any, Any]:
+    """Return a project and its run, once as many questions as may be are in flight."""
+    project = held.project = real_providers(held, items=ITEMS, timeout_s=PATIENCE_S)
+    (project.folder / "key").write_text("planted-key")
+    arm = project.arm("openai", "tracked", credential="key", concurrency=IN_FLIGHT)
+    project.write({"openai": [arm]}, head='[credentials]\nkey_file = "key"')
+    project.set_clock(1)
+    command = [sys.executable, "-m", "canaryd", "--config", "config.toml", "run"]
+    environment = {"PATH": os.environ["PATH"], "HOME": str(project.folder)}
+    process = subprocess.Popen(command, cwd=project.folder, env=environment, stderr=subprocess.PIPE, text=True)
+    for _ in range(IN_FLIGHT):
+        assert held.all_in_flight.acquire(timeout=PATIENCE_S)
+    return project, process
 
 
 def stored(project: Any) -> set[str]:

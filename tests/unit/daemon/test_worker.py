@@ -48,6 +48,12 @@ def test_a_child_that_is_told_to_drain_gets_the_signal() -> None:
     worker.drain()
 
 
+def test_ctrl_c_in_a_terminal_does_not_reach_a_child() -> None:
+    worker = Worker(ORDER, on_event=lambda _: None, command=python(WAITING))
+    assert os.getsid(worker.pid) == worker.pid != os.getsid(0)
+    worker.end(timeout_s=0)
+
+
 def test_a_child_that_ended_at_once_takes_no_order() -> None:
     worker = Worker(ORDER, on_event=lambda _: None, command=python("raise SystemExit(78)"))
     while worker.ended() is None:
