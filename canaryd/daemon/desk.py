@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Literal
@@ -11,11 +11,12 @@ import structlog
 
 from canaryd.config import Config, Retry, SeriesConfig
 from canaryd.daemon.progress import progress
+from canaryd.daemon.refusals import blocked_line, refusals
 from canaryd.daemon.regrading import Regrading
 from canaryd.daemon.telling import Telling
 from canaryd.daemon.worker import Order, Work, Worker
 from canaryd.errors import CanarydError, Locked
-from canaryd.records import Arm, JsonValue
+from canaryd.records import Arm, JsonValue, Run
 from canaryd.runner.clock import Clock
 from canaryd.runner.closing import Books, close_past
 from canaryd.runner.project import LEASE_POLICY
@@ -72,9 +73,9 @@ StartWorker = Callable[[Order], Worker]
 class Desk:
     """The daemon's work on one series; every method is called from the scheduler's thread.
 
-    `state` is a line for a person, `progress` the stored and the planned samples while a slot is measured, and
-    `blocked` the reason why this process does not serve the series; `changed` is set when a child has ended, so that
-    the snapshot is taken anew.
+    `state` is a line for a person, `progress` the stored and the planned samples while a slot is measured, `blocked`
+    the reason why this process does not serve the series, and `refused` that for which today's slot was refused;
+    `changed` is set when a child has ended, so that the snapshot is taken anew.
     """
 
     def __init__(self, series: SeriesConfig, start_worker: StartWorker) -> None:
@@ -85,6 +86,7 @@ class Desk:
         self.next_at: datetime | None = None
         self.progress: tuple[int, int] | None = None
         self.blocked: str | None = None
+        self.refused: str | None = None
         self._lease: Lease | None = None
         self._start_worker = start_worker
         self._regrading = Regrading(start_worker)
@@ -144,12 +146,14 @@ class Desk:
 
     def _serve(self, store: Store, series: Series, *, loaded: Loaded, clock: Clock) -> None:
         now, policy = clock.now(), policy_of(loaded.config)
-        owing, (*misses, decision) = self._owed(store, series, now=now, policy=policy)
+        owing, runs, (*misses, decision) = self._owed(store, series, now=now, policy=policy)
         if misses:
             self._log_misses(misses)
             self._close_past(store, series, loaded=loaded, clock=clock)
             self.changed = True
-        if self._not_before is not None and now < self._not_before and isinstance(decision, Start):
+        if isinstance(decision, Wait):
+            self._not_before = None  # the rows say when, as they do to everyone else
+        elif self._not_before is not None and now < self._not_before and isinstance(decision, Start):
             decision = Wait(self._not_before)
         self.next_at = next_due(decision, now, owing=owing, policy=policy)
         today = utc_date(now)
@@ -158,17 +162,25 @@ class Desk:
             self._begin(store, "measure", loaded=loaded, now=now)
         elif self._decided_on != today and today >= series.start_date:
             self._begin(store, "decide", loaded=loaded, now=now)
-        elif isinstance(decision, Refuse):
-            self._say(f"slot {decision.slot_date} is not measured: {decision.reason}")
         else:
-            self._say(f"idle, next run {self.next_at:%Y-%m-%d %H:%MZ}")
-            if utc_date(self.next_at) > today:
+            self._stand_by(decision, refusals(runs, today))
+            if isinstance(decision, Wait) and utc_date(self.next_at) > today:
                 order = loaded.order("regrade", series=self.name, slot_date=today)
                 self._regrading.begin_if_owed(store, series, now=now, order=order)
 
+    def _stand_by(self, decision: Decision, refused: Mapping[str, Sequence[str]]) -> None:
+        """Say what is waited for, and what blocks the slot of today where it was refused."""
+        assert self.next_at is not None
+        self.refused = next(iter(refused), None)
+        if isinstance(decision, Refuse):
+            then = f"slot {decision.slot_date} is not measured: {decision.reason}"
+        else:
+            then = f"next try {self.next_at:%H:%MZ}" if refused else f"idle, next run {self.next_at:%Y-%m-%d %H:%MZ}"
+        self._say(f"{blocked_line(refused)}, {then}" if refused else then)
+
     def _owed(
         self, store: Store, series: Series, *, now: datetime, policy: SlotPolicy
-    ) -> tuple[Owing, tuple[Decision, ...]]:
+    ) -> tuple[Owing, tuple[Run, ...], tuple[Decision, ...]]:
         # What was closed once stays closed, so only the slots since then are looked at.
         first = max(series.start_date, min(self._closed_before or series.start_date, utc_date(now)))
         with store.read() as connection:
@@ -178,7 +190,7 @@ class Desk:
         decisions = due_slots(runs, now, owing=owing, policy=policy)
         if len(decisions) == 1:
             self._closed_before = utc_date(now)
-        return owing, decisions
+        return owing, runs, decisions
 
     def _log_misses(self, misses: Sequence[Decision]) -> None:
         for miss in misses:
@@ -196,7 +208,7 @@ class Desk:
         except CanarydError:
             worker.end(timeout_s=0)
             raise
-        self.worker, self._lease = worker, None
+        self.worker, self._lease, self.refused = worker, None, None
         worker.begin()
         self.state = _BEGUN[work]
 
@@ -248,7 +260,7 @@ class Desk:
         """Return what only this process knows of the series, for `canaryd status`."""
         return {
             "state": self.state,
-            "blocked": self.blocked,
+            "blocked": self.blocked or self.refused,
             "stored": self.progress[0] if self.progress else None,
             "planned": self.progress[1] if self.progress else None,
             "next_run": self.next_at.isoformat() if self.next_at else None,

@@ -51,6 +51,11 @@ class Trouble(NamedTuple):
     blocked: str
     text: str
 
+    @property
+    def state(self) -> str:
+        """It as a line of status."""
+        return f"blocked: {self.blocked} ({self.text})"
+
 
 class Service:
     """The resident daemon, without the threads and sockets around it. `tick` and `reload` never run at once."""
@@ -150,7 +155,7 @@ class Service:
     def status(self) -> str:
         """Return the line for `systemctl status`."""
         if self._trouble is not None:
-            return self._trouble.text
+            return self._trouble.state
         if len(self._desks) == 1:
             return next(iter(self._desks.values())).state
         return "; ".join(f"{name}: {desk.state}" for name, desk in self._desks.items())
@@ -159,7 +164,7 @@ class Service:
         """Return what only this process knows, for `canaryd status`."""
         trouble, in_the_way = self._trouble, dict[str, JsonValue]()
         if trouble is not None:
-            in_the_way = {"state": f"blocked: {trouble.blocked} ({trouble.text})", "blocked": trouble.blocked}
+            in_the_way = {"state": trouble.state, "blocked": trouble.blocked}
         return {
             "version": __version__,
             "pid": os.getpid(),

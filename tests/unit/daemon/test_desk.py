@@ -89,13 +89,17 @@ class Room:
         assert lease is not None
         return lease.holder.pid if self.clock.now() < lease.expires_at else 0
 
-    def measure(self, outcome: str, *, seconds: float = 600.0) -> None:
+    def measure(self, outcome: str, *, reason: str = "", arm: str | None = None, seconds: float = 600.0) -> None:
         """Do what a child would: claim the slot of today for both arms, and end it."""
         lease = acquire_lease(self.store, "s", holder=this_process(), now=self.clock.now(), policy=POLICY)
         day = (self.clock.now().date() - self.study.day_1).days + 1
-        for run in self.study.claim(self.store, lease, *(self.study.start(day, arm=arm) for arm in ("old", "ctl"))):
+        with self.store.read() as connection:
+            attempt = 1 + len(read.runs(connection, "s", first=self.clock.now().date())) // 2
+        starts = [self.study.start(day, arm=each, attempt=attempt) for each in ("old", "ctl")]
+        for run in self.study.claim(self.store, lease, *starts):
             keep_duration(self.store, seconds, run_id=run.run_id, lease=lease)
-            end_run(self.store, RunEnd(self.clock.now(), outcome), run_id=run.run_id, lease=lease)
+            came_to = (outcome, reason) if arm in (None, run.start.arm) else ("completed", "")
+            end_run(self.store, RunEnd(self.clock.now(), *came_to), run_id=run.run_id, lease=lease)
 
 
 @pytest.fixture
@@ -144,6 +148,24 @@ def test_an_incomplete_slot_is_tried_again_after_a_while(room: Room) -> None:
     assert len(room.workers) == 1
     room.tick(at(1, 3, 35))
     assert room.orders() == [("measure", "2030-01-01")] * 2
+
+
+def test_a_refused_slot_says_what_blocks_it_and_when_it_is_tried_again(room: Room) -> None:
+    room.tick(at(1, 3, 10))
+    room.measure("refused", reason="panel_mismatch: the panel is not the one in its lock")
+    room.workers[0].code = 0
+    assert room.tick(at(1, 3, 11)) == "blocked: panel_mismatch (ctl, old), next try 03:25Z"
+    assert (room.desk.facts()["blocked"], room.desk.blocked) == ("panel_mismatch", None)
+    room.tick(at(1, 3, 25))
+    assert (room.desk.state, room.desk.facts()["blocked"]) == ("starting", None)
+    room.measure("refused", reason="budget: calls_per_day is 5", arm="ctl")
+    room.workers[1].code = 0
+    assert room.tick(at(1, 3, 26)) == "blocked: budget (ctl), next try 03:40Z", "the other arm is complete"
+    assert room.tick(at(1, 15, 10)).startswith("blocked: budget (ctl), slot 2030-01-01 is not measured: it could be")
+    room.tick(at(2, 0, 1))
+    room.workers[2].code = 0
+    assert room.tick(at(2, 0, 2)) == "idle, next run 2030-01-02 03:10Z"
+    assert room.desk.facts()["blocked"] is None
 
 
 def test_a_slot_that_would_not_end_in_time_is_not_started(room: Room) -> None:

@@ -161,7 +161,9 @@ def test_a_disk_without_room_is_trouble_before_a_write_fails(bench: Bench, monke
     assert f"the disk is full at {bench.folder}; free space on it" in full
     assert bench.value("canaryd_store_up") == 0
     assert service.facts()["series"]["s"]["state"] == f"blocked: store_unavailable ({full})"
-    assert bench.said()[-2:] == [f"STATUS={full}", "WATCHDOG=1"], "what waits for a person is not stuck"
+    assert bench.said()[-2:] == [f"STATUS=blocked: store_unavailable ({full})", "WATCHDOG=1"], (
+        "what waits for a person is not stuck"
+    )
     monkeypatch.undo()
     service.tick()
     assert (service.why_unready(), bench.value("canaryd_store_up")) == (None, 1)
