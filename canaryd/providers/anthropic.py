@@ -12,18 +12,20 @@ from canaryd.providers.base import (
     Surroundings,
     WireRequest,
     bad_option,
+    header_option,
+    is_header_value,
     redactor_of,
     refuse_variables,
     required_secret,
-    text_option,
 )
+from canaryd.providers.connection import address, client_settings
 from canaryd.providers.sdk_post import answered
 from canaryd.providers.secret import Secret
 from canaryd.providers.wire import stream_events
 from canaryd.records import Arm, Ask, JsonValue, Reply
 
 PARAMS = frozenset({"max_tokens", "temperature", "top_p", "top_k", "effort"})
-OPTIONS = frozenset({"api_version", "betas", "thinking", "extra_body"})
+OPTIONS = frozenset({"api_version", "betas", "thinking", "extra_body", "proxy"})
 REFUSED_VARIABLES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_LOG")
 BASE_URL = "https://api.anthropic.com"
 
@@ -47,14 +49,15 @@ class AnthropicProvider:
     def __init__(self, arm: Arm, secret: Secret) -> None:
         self._arm = arm
         self._secret = secret
+        self._address = address(arm, default=BASE_URL)
         self._fields = wire_fields(arm)
         self._client = anthropic.AsyncAnthropic(
             api_key=secret.reveal(),
-            base_url=arm.base_url or BASE_URL,
+            base_url=self._address,
             max_retries=0,
             timeout=None,
             default_headers=_headers(arm),
-            http_client=anthropic.DefaultAsyncHttpxClient(follow_redirects=False, timeout=None),
+            http_client=anthropic.DefaultAsyncHttpxClient(**client_settings(arm)),
         )
 
     async def ask(self, ask: Ask) -> Reply:
@@ -70,7 +73,7 @@ class AnthropicProvider:
 
     def wire_request(self, ask: Ask) -> WireRequest:
         """Return the request that `ask` would send; the API version is in it, also where the SDK chose it."""
-        path = httpx2.URL(self._arm.base_url or BASE_URL).path.rstrip("/") + PATH
+        path = self._address.path.rstrip("/") + PATH
         sent = self._client.default_headers
         names: tuple[str, ...] = ("anthropic-version", "anthropic-beta")
         headers = {name: str(sent[name]) for name in names if name in sent}
@@ -91,11 +94,11 @@ class AnthropicProvider:
 def _headers(arm: Arm) -> dict[str, str]:
     """Return the headers that the arm's options set."""
     headers = {}
-    if version := text_option(arm, "api_version"):
+    if version := header_option(arm, "api_version"):
         headers["anthropic-version"] = version
     betas = arm.options.get("betas", [])
-    if not isinstance(betas, list) or not all(isinstance(beta, str) for beta in betas):
-        raise bad_option(arm, "betas", why=f"is {betas!r}, but must be a list of names")
+    if not isinstance(betas, list) or not all(isinstance(beta, str) and is_header_value(beta) for beta in betas):
+        raise bad_option(arm, "betas", why=f"is {betas!r}, but must be a list of names, as it is sent in a header")
     if betas:
         headers["anthropic-beta"] = ",".join(map(str, betas))
     return headers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,6 +12,8 @@ from urllib.parse import urlsplit
 from canaryd.errors import CanarydError, ConfigError
 from canaryd.providers.secret import Secret, redact
 from canaryd.records import FAILURE_KINDS, TRANSPORT_FAILURES, Arm, Ask, Item, JsonValue, Reply, ResolvedStanding
+
+_PROXY = re.compile(r"https?://(?:[A-Za-z0-9._-]+|\[[0-9a-fA-F:]+\]):([0-9]{1,5})")
 
 
 class ProviderError(CanarydError):
@@ -175,8 +178,9 @@ def timed_out(timeout_s: float) -> ProviderError:
 
 def redactor_of(arm: Arm, ask: Ask, *, secrets: Sequence[Secret | None]) -> Callable[[str], str]:
     """Return the function that makes a text fit for a failure's detail: no key, no panel, and no withheld address."""
-    host = urlsplit(arm.base_url or "").netloc if arm.redact else ""
-    return partial(redact, secrets=secrets, private=(ask.prompt, ask.system, host))
+    addresses = (arm.base_url, proxy_of(arm)) if arm.redact else ()
+    hosts = [host for address in addresses if address and (host := urlsplit(address).hostname)]
+    return partial(redact, secrets=secrets, private=(ask.prompt, ask.system), hosts=hosts)
 
 
 def text_option(arm: Arm, name: str, *, allowed: Collection[str] = ()) -> str | None:
@@ -189,6 +193,41 @@ def text_option(arm: Arm, name: str, *, allowed: Collection[str] = ()) -> str | 
     if value is None or (isinstance(value, str) and value and (not allowed or value in allowed)):
         return value
     raise bad_option(arm, name, why=f"is {value!r}, but must be {' or '.join(sorted(allowed)) or 'a text'}")
+
+
+def header_option(arm: Arm, name: str) -> str | None:
+    """Return the text of an option that is sent as a header's value, or None when it is not set.
+
+    Raises:
+        ConfigError: the option is no text that a header can hold.
+    """
+    value = text_option(arm, name)
+    if value is not None and not is_header_value(value):
+        raise bad_option(arm, name, why="must be printable ASCII, as it is sent in a header")
+    return value
+
+
+def is_header_value(value: str) -> bool:
+    """Return whether a header can hold a text as it stands.
+
+    >>> is_header_value("org-1"), is_header_value("\u00fc"), is_header_value("a\\nb")
+    (True, False, False)
+    """
+    return value.isascii() and value.isprintable()
+
+
+def proxy_of(arm: Arm) -> str | None:
+    """Return the address of the proxy that an arm's requests go through, or None where they go straight.
+
+    Raises:
+        ConfigError: options.proxy is none, or holds a user; it is not repeated, as it may hold a password.
+    """
+    proxy = arm.options.get("proxy")
+    if proxy is None:
+        return None
+    if isinstance(proxy, str) and (found := _PROXY.fullmatch(proxy)) and 0 < int(found[1]) < 2**16:
+        return proxy
+    raise bad_option(arm, "proxy", why="must be http://HOST:PORT, without a user or a path")
 
 
 def with_extra_body(arm: Arm, fields: Mapping[str, JsonValue], *, structural: Collection[str]) -> dict[str, JsonValue]:

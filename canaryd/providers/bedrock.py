@@ -19,6 +19,7 @@ from canaryd.providers.base import (
     ProviderError,
     Surroundings,
     WireRequest,
+    proxy_of,
     redactor_of,
     refuse_variables,
     text_option,
@@ -37,7 +38,7 @@ from canaryd.providers.wire import at, refuse_cached
 from canaryd.records import Arm, Ask, JsonValue, Reply
 
 PARAMS = frozenset({"max_tokens", "temperature", "top_p"})
-OPTIONS = frozenset({"region", "extra_body"})
+OPTIONS = frozenset({"region", "extra_body", "proxy"})
 REFUSED_VARIABLES = (
     "AWS_BEARER_TOKEN_BEDROCK",
     "AWS_ENDPOINT_URL",
@@ -169,13 +170,16 @@ def _client(arm: Arm, session: boto3.Session, *, region: str) -> Any:
     """Return the client of an arm.
 
     Raises:
-        ConfigError: boto3 takes the region for no name of one, or base_url for no address.
+        ConfigError: boto3 takes the region for no name of one, or base_url for no address, or the proxy is none.
     """
+    proxy = proxy_of(arm)
     config = botocore.config.Config(
         connect_timeout=arm.timeout_s,
         read_timeout=arm.timeout_s,
         retries={"total_max_attempts": 1},
         max_pool_connections=arm.concurrency,
+        # An empty table, unlike none, keeps out the proxies of the environment.
+        proxies={} if proxy is None else {"http": proxy, "https": proxy},
         # What the shared files say of these would re-point the requests.
         ignore_configured_endpoint_urls=True,
         use_dualstack_endpoint=False,

@@ -19,6 +19,7 @@ from canaryd.providers.base import (
     Surroundings,
     WireRequest,
     bad_option,
+    proxy_of,
     redactor_of,
     required_secret,
     text_option,
@@ -29,7 +30,7 @@ from canaryd.providers.secret import Secret
 from canaryd.records import Arm, Ask, JsonValue, Reply
 
 PARAMS = frozenset({"max_tokens", "effort"})
-OPTIONS = frozenset({"executable", "version", "auth", "thinking_tokens", "bare"})
+OPTIONS = frozenset({"executable", "version", "auth", "thinking_tokens", "bare", "proxy"})
 _KEY_VARIABLES = {"api_key": "ANTHROPIC_API_KEY", "oauth_token": "CLAUDE_CODE_OAUTH_TOKEN"}
 _ARGUMENTS = (
     "-p",
@@ -87,6 +88,8 @@ class ClaudeCliProvider:
         self._arguments = arguments(arm)
         self._settings = settings(arm)
         self._key_variable = _KEY_VARIABLES[text_option(arm, "auth", allowed=_KEY_VARIABLES) or "api_key"]
+        proxy = proxy_of(arm)
+        self._proxies = {"HTTP_PROXY": proxy, "HTTPS_PROXY": proxy} if proxy else {}
         self._path = path
         self._work = empty_directory(arm)
         self._version = pinned_version(arm, executable, path=path)
@@ -154,7 +157,7 @@ class ClaudeCliProvider:
     def _environment(self, home: Path) -> dict[str, str]:
         address = {"ANTHROPIC_BASE_URL": self._arm.base_url} if self._arm.base_url else {}
         own = {"PATH": self._path, "HOME": str(home), "CLAUDE_CONFIG_DIR": str(home)}
-        return {**own, **self._settings, **address, self._key_variable: self._secret.reveal()}
+        return {**own, **self._settings, **self._proxies, **address, self._key_variable: self._secret.reveal()}
 
 
 def empty_directory(arm: Arm) -> Path:

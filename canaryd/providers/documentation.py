@@ -22,7 +22,8 @@ Rules for all of them:
 - The SDKs' own retries are off, so that every attempt is canaryd's and counted. Redirects are not followed.
 - Keys are given to the SDK as an argument. A variable of the environment that would re-point an SDK or add to its
   requests (`OPENAI_BASE_URL`, `ANTHROPIC_CUSTOM_HEADERS`, `AWS_ENDPOINT_URL`, `AWS_BEARER_TOKEN_BEDROCK`,
-  `AWS_USE_FIPS_ENDPOINT`, ...) is refused.
+  `AWS_USE_FIPS_ENDPOINT`, ...) is refused. A proxy of the environment (`HTTPS_PROXY`, `ALL_PROXY`) is not used:
+  `options.proxy` of an arm names one, and then its address is a component of the harness.
 - A reply that repeats a key of its arm, or a part of one, is `malformed`, and nothing of it is kept.
 - No error text holds a key, the panel's text, or an exception of an SDK; it is one line of at most 300 characters.
 - A model name that only repeats the request is recorded as an echo: it identifies nothing.

@@ -10,6 +10,7 @@ from canaryd.params import PARAMS
 from canaryd.providers.simulated_model import FAULTS
 
 _EXTRA_BODY = "a table of further request fields, sent as they stand"
+_PROXY = "the proxy that every request goes through, as `http://HOST:PORT`; without it none is used"
 _HTTP_FAILURES = {
     "rate_limited": "status 429 (Retry-After is honoured)",
     "overloaded": "status 503 or 529",
@@ -51,6 +52,7 @@ ANTHROPIC = Facts(
         "betas": "a list of names, sent as the header `anthropic-beta`",
         "thinking": "the table `thinking`, sent as it stands",
         "extra_body": _EXTRA_BODY,
+        "proxy": _PROXY,
     },
     recorded="text of text blocks, stop reason, model that answered, message id, input tokens (with those of the "
     "prompt cache), output tokens, of which thinking",
@@ -85,6 +87,7 @@ BEDROCK = Facts(
     options={
         "region": "the AWS region; required",
         "extra_body": "a table for the model itself, sent as `additionalModelRequestFields`",
+        "proxy": _PROXY,
     },
     recorded="text of text blocks, stop reason, request id, input tokens (with those of the prompt cache), and "
     "output tokens",
@@ -124,6 +127,7 @@ CLAUDE_CLI = Facts(
         "auth": "`api_key` (default) or `oauth_token`: what the credential is",
         "thinking_tokens": "`MAX_THINKING_TOKENS`; 0 turns thinking off",
         "bare": "true adds `--bare` (API key only)",
+        "proxy": _PROXY + " (given to the program as `HTTP_PROXY` and `HTTPS_PROXY`)",
     },
     recorded="result text, stop reason, model that answered, message id, input and output tokens",
     not_reported="reasoning tokens; what the program itself adds to the prompt",
@@ -173,6 +177,7 @@ HTTP = Facts(
         "model_path": "where the name of the model that answered stands",
         "id_path": "where the id of the reply stands",
         "config_path": "where the application reports its configuration",
+        "proxy": _PROXY,
     },
     recorded="what stands at the declared paths",
     not_reported="whatever has no declared path",
@@ -218,6 +223,7 @@ OPENAI = Facts(
         "project": "the header `OpenAI-Project`",
         "stream": "true asks for an event stream, which is read to its end; for long outputs behind a proxy",
         "extra_body": _EXTRA_BODY,
+        "proxy": _PROXY,
     },
     recorded="text, finish reason, model that answered, reply id, input and output tokens, of which reasoning",
     not_reported="a token count where `usage` is null: it is absent, never 0",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 
 import httpx2
@@ -13,10 +14,12 @@ from canaryd.providers.base import (
     Surroundings,
     WireRequest,
     bad_option,
+    is_header_value,
     redactor_of,
     text_option,
     timed_out,
 )
+from canaryd.providers.connection import address, client_settings
 from canaryd.providers.http_format import format_of, from_response, to_request
 from canaryd.providers.http_report import checked_report, refuse_difference
 from canaryd.providers.secret import Secret
@@ -37,8 +40,10 @@ OPTIONS = frozenset(
         "model_path",
         "id_path",
         "config_path",
+        "proxy",
     }
 )
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _KEY_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key", "api-key"})
 
 
@@ -65,8 +70,8 @@ class HttpProvider:
         self._url = _url(arm)
         self._headers = _headers(arm)
         self._client = httpx2.AsyncClient(
+            **client_settings(arm),
             headers={**self._headers, **_key_header(arm, secret)},
-            timeout=None,
             limits=httpx2.Limits(max_connections=arm.concurrency),
         )
         self.first_report: Mapping[str, JsonValue] | None = None
@@ -94,7 +99,7 @@ class HttpProvider:
 
     def wire_request(self, ask: Ask) -> WireRequest:
         """Return the request that `ask` would send."""
-        path = httpx2.URL(self._url).raw_path.decode()
+        path = self._url.raw_path.decode()
         return WireRequest("POST", path, to_request(ask, wire=self._format, model=self._arm.model), self._headers)
 
     def tool_versions(self) -> Mapping[str, str]:
@@ -124,20 +129,27 @@ class HttpProvider:
         refuse_difference(self.first_report, report, redactor=redactor)
 
 
-def _url(arm: Arm) -> str:
+def _url(arm: Arm) -> httpx2.URL:
     if arm.base_url is None:
         raise ConfigError(f"arm {arm.name!r}: an http arm needs the address of its application; set base_url")
     path = text_option(arm, "url") or ""
     if path and not path.startswith("/"):
         raise bad_option(arm, "url", why=f"is {path!r}, but must be the path under base_url, beginning with /")
-    return arm.base_url.rstrip("/") + path if path else arm.base_url
+    base = address(arm, default=arm.base_url)
+    try:
+        return httpx2.URL(str(base).rstrip("/") + path) if path else base
+    except httpx2.InvalidURL:
+        pass
+    raise bad_option(arm, "url", why="is no path that can be sent; write it without control characters")
 
 
 def _headers(arm: Arm) -> dict[str, str]:
     headers = arm.options.get("headers", {})
     if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
         raise bad_option(arm, "headers", why="must be a table of texts")
-    for name in headers:
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name) or not is_header_value(str(value)):
+            raise bad_option(arm, f"headers.{name}", why="must be a header's name and a text of printable ASCII")
         if name.lower() in _KEY_HEADERS:
             why = 'would hold a key; name it with credential = "NAME", and its header with options.auth_header'
             raise bad_option(arm, f"headers.{name}", why=why)
@@ -147,6 +159,8 @@ def _headers(arm: Arm) -> dict[str, str]:
 def _key_header(arm: Arm, secret: Secret | None) -> dict[str, str]:
     """Return the header that carries the key: a bearer token in Authorization, and bare in another one."""
     name = text_option(arm, "auth_header")
+    if name and not _HEADER_NAME.fullmatch(name):
+        raise bad_option(arm, "auth_header", why=f"is {name!r}, but must be the name of a header")
     if secret is None:
         return {}
     return {name.lower(): secret.reveal()} if name else {"authorization": f"Bearer {secret.reveal()}"}

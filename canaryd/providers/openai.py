@@ -13,18 +13,20 @@ from canaryd.providers.base import (
     Surroundings,
     WireRequest,
     bad_option,
+    header_option,
     redactor_of,
     refuse_variables,
     required_secret,
     text_option,
 )
+from canaryd.providers.connection import address, client_settings
 from canaryd.providers.sdk_post import answered
 from canaryd.providers.secret import Secret
 from canaryd.providers.wire import Redactor, reply_json, stream_events
 from canaryd.records import Arm, Ask, JsonValue, Reply
 
 PARAMS = frozenset({"max_tokens", "temperature", "top_p", "top_k", "seed", "effort", "response_format", "json_mode"})
-OPTIONS = frozenset({"api", "auth", "cap_parameter", "extra_body", "organization", "project", "stream"})
+OPTIONS = frozenset({"api", "auth", "cap_parameter", "extra_body", "organization", "project", "proxy", "stream"})
 REFUSED_VARIABLES = (
     "OPENAI_BASE_URL",
     "OPENAI_CUSTOM_HEADERS",
@@ -78,6 +80,7 @@ class OpenAIProvider:
     def __init__(self, arm: Arm, secret: Secret | None) -> None:
         self._arm = arm
         self._secret = secret
+        self._address = address(arm, default=BASE_URL)
         self._api = APIS[text_option(arm, "api", allowed=APIS) or "chat"]
         self._streamed = openai_chat.streamed(arm)
         self._fields = self._api.wire_fields(arm)
@@ -85,12 +88,12 @@ class OpenAIProvider:
         self._client = openai.AsyncOpenAI(
             # The SDK insists on a key; where there is none, the header that would send this word is left out.
             api_key=secret.reveal() if secret else "none",
-            base_url=arm.base_url or BASE_URL,
-            organization=text_option(arm, "organization"),
-            project=text_option(arm, "project"),
+            base_url=self._address,
+            organization=header_option(arm, "organization"),
+            project=header_option(arm, "project"),
             max_retries=0,
             timeout=None,
-            http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False, timeout=None),
+            http_client=openai.DefaultAsyncHttpxClient(**client_settings(arm)),
         )
 
     async def ask(self, ask: Ask) -> Reply:
@@ -112,7 +115,7 @@ class OpenAIProvider:
         headers = {
             f"openai-{name}": value for name in ("organization", "project") if (value := text_option(self._arm, name))
         }
-        path = httpx2.URL(self._arm.base_url or BASE_URL).path.rstrip("/") + self._api.PATH
+        path = self._address.path.rstrip("/") + self._api.PATH
         return WireRequest("POST", path, self._body(ask), headers)
 
     def tool_versions(self) -> Mapping[str, str]:

@@ -66,11 +66,14 @@ class Secret:
         raise TypeError("a Secret is never pickled or copied")
 
 
-def redact(text: str, *, secrets: Iterable[Secret | None] = (), private: Iterable[str] = ()) -> str:
+def redact(
+    text: str, *, secrets: Iterable[Secret | None] = (), private: Iterable[str] = (), hosts: Iterable[str] = ()
+) -> str:
     """Return one line of at most 300 characters without keys and without private texts.
 
-    Keys go by value (`secrets`, also in their URL-quoted form) and by pattern; `private` texts go by value. The
-    shortening comes last, so that no part of a key is left at the cut.
+    Keys go by value (`secrets`, also in their URL-quoted form) and by pattern; `private` texts go by value, and `hosts`
+    wherever such a name stands as a whole, with the port behind it. The shortening comes last, so that no part of a key
+    is left at the cut.
 
     >>> redact("401: Incorrect API key provided: sk-abc123456. See the docs.")
     '401: Incorrect API key provided: *** See the docs.'
@@ -82,6 +85,8 @@ def redact(text: str, *, secrets: Iterable[Secret | None] = (), private: Iterabl
     for passage in private:
         if len(passage) >= _PRIVATE_LENGTH:
             text = text.replace(passage, "[private]")
+    for host in hosts:
+        text = re.sub(rf"(?<![\w-]){re.escape(host)}(?![\w-])\]?(?::\d+)?", "[private]", text, flags=re.IGNORECASE)
     text = _KEY_PATTERN.sub("***", text)
     text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return text if len(text) <= DETAIL_LENGTH else text[: DETAIL_LENGTH - 1] + "…"

@@ -13,7 +13,7 @@ from canaryd.graders.judge import TOLD_DIGEST
 from canaryd.hashing import canonical_json, digest
 from canaryd.judging import JudgeConfig
 from canaryd.panel import Panel
-from canaryd.providers.base import Provider
+from canaryd.providers.base import Provider, proxy_of
 from canaryd.records import Arm, Ask, JsonValue
 from canaryd.target_config import host_of
 
@@ -64,7 +64,7 @@ def judge_components(judge: JudgeConfig, provider: Provider, *, anchors: str) ->
 
 
 def asked_with(arm: Arm, provider: Provider) -> dict[str, str]:
-    """Return the canonical wire request, the host and the tools that an arm, or a judge, is asked with."""
+    """Return the canonical wire request, the host, a proxy and the tools that an arm, or a judge, is asked with."""
     wire = provider.wire_request(Ask("{series}", arm.name, _ANY_DAY, "{item}", 0, "{system}", "{prompt}"))
     request: JsonValue = {
         "method": wire.method,
@@ -75,8 +75,15 @@ def asked_with(arm: Arm, provider: Provider) -> dict[str, str]:
     return {
         REQUEST: canonical_json(request).decode(),
         "host": _host(arm),
+        **_proxy(arm),
         **{f"{TOOL}{name}": version for name, version in provider.tool_versions().items()},
     }
+
+
+def _proxy(arm: Arm) -> dict[str, str]:
+    """Return the component of the proxy that an arm's requests go through, none where they go straight."""
+    proxy = proxy_of(arm)
+    return {} if proxy is None else {"proxy": WITHHELD if arm.redact else host_of(proxy)}
 
 
 def _host(arm: Arm) -> str:

@@ -107,6 +107,8 @@ def test_events_that_are_no_message_are_no_reply(events):
     [
         ({"options": {"thinking": "yes"}}, r"options\.thinking must be a table"),
         ({"options": {"betas": "one"}}, r"options\.betas"),
+        ({"options": {"betas": ["a\nb"]}}, r"options\.betas"),
+        ({"options": {"api_version": "\u00fc"}}, r"options\.api_version must be printable ASCII"),
         ({"options": {"api_version": 3}}, r"options\.api_version"),
         ({"options": {"extra_body": {"stream": False}}}, r"options\.extra_body\.stream"),
         ({"params": {"seed": 1}}, r"no params\.seed"),

@@ -73,6 +73,12 @@ def test_settings_reach_the_program(seen):
     assert "--bare" in given["arguments"]
 
 
+def test_a_proxy_reaches_the_program_only_where_the_arm_names_it(seen, monkeypatch):
+    monkeypatch.setenv("HTTPS_PROXY", "http://elsewhere.test:80")
+    assert "HTTPS_PROXY" not in seen()["environment"]
+    assert seen(options={"proxy": "http://proxy.test:80"})["environment"]["HTTPS_PROXY"] == "http://proxy.test:80"
+
+
 def test_the_wire_request_holds_arguments_and_settings(wire_of, ask):
     body = wire_of("claude_cli").provider("good", params={"effort": "low", "max_tokens": 64}).wire_request(ask).body
     assert {"low", "m-1"} <= set(body["arguments"])

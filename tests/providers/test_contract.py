@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import traceback
+from importlib import import_module
 
 import pytest
 
-from canaryd.providers import build_provider
-from canaryd.providers.base import Surroundings, failure_kind
+from canaryd.errors import ConfigError
+from canaryd.providers import PROVIDERS, build_provider
+from canaryd.providers.base import Surroundings, failure_kind, redactor_of
 from canaryd.providers.secret import Secret
 from canaryd.records import TRANSPORT_FAILURES, Reply
 
@@ -53,6 +55,44 @@ def test_the_wire_request_is_stable_and_holds_the_prompt_but_no_key(wire, ask):
 def test_a_timeout_that_is_no_limit_is_refused(wire, timeout_s):
     with pytest.raises(Exception, match="no limit"):
         wire.provider("good", timeout_s=timeout_s)
+
+
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+
+
+def test_a_proxy_is_used_where_the_arm_names_it_and_none_of_the_environment(wire, loopback, ask, outcome, monkeypatch):
+    if "good" not in wire.described:
+        pytest.skip("it speaks no HTTP of its own")
+    for name in PROXIES:
+        monkeypatch.setenv(name, loopback.url)
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    nowhere = "http://127.0.0.1:9/v1"
+    assert outcome(wire.provider("good", base_url=nowhere), ask).kind == "connection"
+    assert loopback.received == []
+    for name in PROXIES:
+        monkeypatch.delenv(name)
+    through = wire.provider("good", base_url=nowhere, options={"proxy": loopback.url})
+    assert outcome(through, ask).text == "<answer>42</answer>"
+    assert loopback.received[0].path.startswith("http://127.0.0.1:9/v1")
+
+
+@pytest.mark.parametrize("proxy", ["http://u:hunter22@proxy:80", "proxy:80", "http://proxy:99999", "http://p:80/x", 3])
+def test_a_proxy_that_cannot_be_used_is_refused_without_showing_it(wire, proxy):
+    if "proxy" not in import_module(PROVIDERS[wire.described["PROVIDER"]]).OPTIONS:
+        pytest.skip("it asks no server")
+    with pytest.raises(ConfigError, match=r"options\.proxy must be http://HOST:PORT") as caught:
+        wire.provider("good", options={"proxy": proxy})
+    assert "hunter22" not in str(caught.value)
+
+
+@pytest.mark.parametrize("address", ["http://localhost:9", "http://LocalHost:9/v1"])
+def test_a_withheld_host_stands_in_no_error_however_it_is_named(ask, make_arm, address):
+    redactor = redactor_of(make_arm("http", base_url=address, redact=True), ask, secrets=())
+    told = redactor(
+        "certificate is not valid for 'localhost' (http://localhost:9/x), nor api.localhost; localhosts are"
+    )
+    assert told == "certificate is not valid for '[private]' (http://[private]/x), nor api.[private]; localhosts"
 
 
 def test_a_withheld_address_stands_in_no_error(ask, outcome, make_arm):

@@ -88,6 +88,8 @@ def test_reasoning_tokens_and_retry_after_are_read(wire_of, ask, outcome):
         {"extra_body": "x"},
         {"cap_parameter": "max"},
         {"organization": 3},
+        {"organization": "\u00fc"},
+        {"project": "a\nb"},
         {"apo": "chat"},
     ],
 )
