@@ -13,23 +13,28 @@ from canaryd.providers.secret import Secret
 def find_secret(name: str, credentials: Credentials, *, env: Mapping[str, str]) -> Secret:
     """Return the key called `name`, from the first place that has it.
 
-    The order is `$CREDENTIALS_DIRECTORY/NAME`, `NAME_file` of the configuration, and, where the configuration allows
-    the environment, the file named by `$NAME_FILE` (in capitals) and `$NAME` itself.
+    The order is `$CREDENTIALS_DIRECTORY/NAME`, `$CANARYD_CREDENTIALS_DIR/NAME` (what `--credentials-dir` says),
+    `NAME_file` of the configuration, and, where the configuration allows the environment, the file named by
+    `$NAME_FILE` (in capitals) and `$NAME` itself.
 
     Raises:
         CredentialsError: no place has it, or a file that was named cannot be read.
     """
     variable = name.upper().replace("-", "_")
-    directory = env.get("CREDENTIALS_DIRECTORY")
-    if directory and (Path(directory) / name).is_file():
-        return _from_file(Path(directory) / name, name)
+    for directory in filter(None, map(env.get, ("CREDENTIALS_DIRECTORY", "CANARYD_CREDENTIALS_DIR"))):
+        if (Path(directory) / name).is_file():
+            return _from_file(Path(directory) / name, name)
     if name in credentials.files:
         return _from_file(Path(credentials.files[name]), name)
     if credentials.allow_env and env.get(f"{variable}_FILE"):
         return _from_file(Path(env[f"{variable}_FILE"]), name)
     if credentials.allow_env and env.get(variable):
         return Secret(env[variable].strip(), source=f"${variable}")
-    ways = [f"a systemd credential {name}", f'{name}_file = "PATH" in [credentials]']
+    ways = [
+        f"a systemd credential {name}",
+        f"a file {name} in --credentials-dir",
+        f'{name}_file = "PATH" in [credentials]',
+    ]
     if credentials.allow_env:
         ways.append(f"${variable} or ${variable}_FILE")
     unread = (
