@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -182,16 +182,24 @@ def parse(text: str, *, path: Path) -> Config:
 
 
 def _store_url(url: str, table: Table, *, folder: Path) -> str:
-    parts = urlsplit(url)
-    if parts.password or {"password", "sslpassword"} & parse_qs(parts.query).keys():
-        table.refuse("url", "holds a password; use peer authentication, a service or a passfile (PGPASSFILE)")
     if url.startswith("sqlite:///"):
         name = url.removeprefix("sqlite:///")
         if not name or "?" in name:
             table.refuse("url", f"is {url!r}, but must be sqlite:///FILE, without options")
         return f"sqlite:///{folder / name}"
     if not url.startswith(("postgresql://", "postgresql+psycopg://")):
-        table.refuse("url", f"is {url!r}, but must begin with sqlite:/// or postgresql://")
+        # Not repeated: a connection string of another form may hold a password.
+        table.refuse("url", "must begin with sqlite:/// or postgresql://")
+    address, _, query = url.partition("://")[2].partition("?")
+    # Up to the last @, as the driver reads it: a password may hold a / or another @.
+    if ":" in address.rpartition("@")[0] or {"password", "sslpassword"} & parse_qs(query).keys():
+        table.refuse("url", "holds a password; use peer authentication, a service or a passfile (PGPASSFILE)")
+    try:
+        is_usable = urlsplit(url).port != 0
+    except ValueError:
+        is_usable = False
+    if not is_usable:
+        table.refuse("url", "has a host or a port that is none; write postgresql://USER@HOST:PORT/NAME")
     return url
 
 
@@ -257,9 +265,15 @@ def _series(table: Table, *, folder: Path) -> SeriesConfig:
 
 
 def _judge(table: Table, *, folder: Path) -> PanelJudge:
-    judge = PanelJudge(judge_of(table, name=JUDGE_GRADER), folder / table.take("anchors", str, check=checks.filled))
+    judge = judge_of(table, name=JUDGE_GRADER)
+    paced = replace(judge.arm, requests_per_minute=_requests_per_minute(table))
+    anchors = folder / table.take("anchors", str, check=checks.filled)
     table.done()
-    return judge
+    return PanelJudge(replace(judge, arm=paced), anchors)
+
+
+def _requests_per_minute(table: Table) -> float | None:
+    return table.optional("requests_per_minute", float, check=_between(0.1, 1e6))
 
 
 def _budget(table: Table) -> Budget:
@@ -318,7 +332,7 @@ def _arm(table: Table) -> Arm:
         options=json_values(table.table("options")),
         timeout_s=table.take("timeout_s", float, default=60.0, check=_between(0.1, 3600)),
         concurrency=table.take("concurrency", int, default=4, check=_between(1, 256)),
-        requests_per_minute=table.optional("requests_per_minute", float, check=_between(0.1, 1e6)),
+        requests_per_minute=_requests_per_minute(table),
         expect_resolved=table.optional("expect_resolved", str, check=checks.filled),
         redact=table.take("redact", bool, default=False),
     )

@@ -61,7 +61,8 @@ def test_the_example_is_valid_with_every_key_that_it_comments_out(tmp_path: Path
         config.retain_texts_days,
     )
     assert None not in said
-    assert series.budget.calls_per_day == 500
+    assert series.judge is not None
+    assert (series.budget.calls_per_day, series.judge.config.arm.requests_per_minute) == (500, 60)
 
 
 def test_a_misspelt_list_is_named_where_there_is_no_other(tmp_path: Path) -> None:
@@ -103,10 +104,15 @@ BAD = [
     ("max_tokens = 5", "json_mode = 1", "config.toml:13: series[0].arm[0].params.json_mode is 1, but must be true or"),
     ("\"03:10\"", "\"02:30 Europe/Berlin\"",
      "config.toml:4: schedule.time_utc is '02:30 Europe/Berlin', but must be \"HH:MM\" in UTC: slots are UTC dates,"),
-    ("sqlite:///data/c.db", "mysql://x", "config.toml:2: store.url is 'mysql://x', but must begin with sqlite:///"),
+    ("sqlite:///data/c.db", "mysql://x", "config.toml:2: store.url must begin with sqlite:/// or postgresql://"),
+    ("sqlite:///data/c.db", "mysql://me:pw@h/d", "config.toml:2: store.url must begin with sqlite:///"),
+    ("sqlite:///data/c.db", "host=h password=pw", "config.toml:2: store.url must begin with sqlite:///"),
     ("sqlite:///data/c.db", "postgresql://me:pw@h/d", "config.toml:2: store.url holds a password; use peer"),
     ("sqlite:///data/c.db", "postgresql:///d?password=pw", "config.toml:2: store.url holds a password; use peer"),
-    ("sqlite:///data/c.db", "mysql://me:pw@h/d", "config.toml:2: store.url holds a password; use peer"),
+    ("sqlite:///data/c.db", "postgresql://me@h:pl/d", "config.toml:2: store.url has a host or a port that is none"),
+    ("sqlite:///data/c.db", "postgresql://[h/d", "config.toml:2: store.url has a host or a port that is none"),
+    ("sqlite:///data/c.db", "postgresql://me:p/w@h/d", "config.toml:2: store.url holds a password; use peer"),
+    ("sqlite:///data/c.db", "postgresql://me:pw@x@h/d", "config.toml:2: store.url holds a password; use peer"),
     ("model = \"m2\"", "model = \"sk-abc\"", "config.toml:18: a literal key stands in this file; put it in a file"),
     ("panel = \"p.jsonl\"", "panel = \"p.jsonl\"\nbudget = { calls_per_week = 3 }",
      "config.toml:8: series[0].budget.calls_per_week is unknown; allowed here: calls_per_day, calls_per_month,"),
