@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -27,7 +28,8 @@ class PatientLoop(asyncio.SelectorEventLoop):
 def patient_protocol(patience_s: float) -> type[asyncio.Protocol]:
     """Return uvicorn's protocol, closing a connection that is not answered so long after it was made or last answered.
 
-    uvicorn itself waits for ever for a request that has begun, and for the first one of a connection.
+    So is one that reads nothing of its last answer for so long. uvicorn itself waits for ever for a request that has
+    begun, for the first one of a connection, and for whoever does not read.
     """
 
     class Patient(H11Protocol):
@@ -49,11 +51,14 @@ def patient_protocol(patience_s: float) -> type[asyncio.Protocol]:
             self._deadline.cancel()
             super().connection_lost(exc)
 
-        def _wait(self) -> None:
-            self._deadline = self.loop.call_later(patience_s, self._give_up)
+        def _wait(self, unsent: float = math.inf) -> None:
+            self._deadline = self.loop.call_later(patience_s, self._look, unsent)
 
-        def _give_up(self) -> None:
-            if not self.transport.is_closing():  # one that is closing still sends its answer
+        def _look(self, unsent: float) -> None:
+            left = self.transport.get_write_buffer_size()
+            if self.transport.is_closing() and left < unsent:  # its answer is still being read
+                self._wait(left)
+            else:
                 self.transport.abort()
 
     return Patient

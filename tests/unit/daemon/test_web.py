@@ -14,6 +14,7 @@ from typing import Any
 import bcrypt
 import httpx2 as httpx
 import pytest
+from daemons import wait_for
 from prometheus_client import CollectorRegistry, Gauge
 
 from canaryd.daemon.web import CONNECTIONS, Listen, Views, WebServer, bind
@@ -209,6 +210,50 @@ def test_a_connection_without_a_whole_request_is_closed_and_scraping_goes_on(
         assert all(ended(connection) for connection in (*silent, without_handshake, half, second, body))
         url = f"{'https' if tls else 'http'}://127.0.0.1:{port}/metrics"
         assert httpx.get(url, verify=trusting(certified)).status_code == 200
+
+
+@contextmanager
+def asking(port: int) -> Iterator[socket.socket]:
+    """Yield a connection on which the answer to the last request of a client has begun."""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        connection.sendall(b"GET /series/main HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        assert connection.recv(9) == b"HTTP/1.1 "
+        yield connection
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Path:
+    """Return a page that no buffer of the system takes as a whole."""
+    page = tmp_path / "main.html"
+    page.write_bytes(b"x" * (1 << 26))
+    return page
+
+
+def test_clients_that_do_not_read_their_answers_are_closed(
+    state: State, large: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("canaryd.daemon.web.CONNECTIONS", 3)
+    with serving(state, reports={"main": large}, patience_s=1.0) as port, asking(port), asking(port):
+
+        def is_served() -> bool:
+            return httpx.get(f"http://127.0.0.1:{port}/-/healthy").status_code == 200
+
+        assert not is_served(), "there are as many connections as may be"
+        wait_for(is_served, "room for others")
+
+
+def test_a_client_that_reads_slowly_gets_its_whole_answer(state: State, large: Path) -> None:
+    with serving(state, reports={"main": large}, patience_s=1.0) as port, asking(port) as connection:
+        parts: list[int] = []
+
+        def is_over() -> bool:
+            until = sum(parts) + (1 << 21)
+            while sum(parts) < until and (part := connection.recv(1 << 19)):
+                parts.append(len(part))
+            return sum(parts) < until
+
+        wait_for(is_over, "the page")
+        assert sum(parts) > 1 << 26
 
 
 @pytest.mark.parametrize(
