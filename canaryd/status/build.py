@@ -9,12 +9,13 @@ from typing import Any, cast
 
 from canaryd.judging import JudgeDay
 from canaryd.records import AlarmState, Run
-from canaryd.schedule import due_at
+from canaryd.schedule import Owing, due_slots, next_due
 from canaryd.stats.watch_state import SentinelState, early_warning_state, sentinel_series_state
 from canaryd.status.model import (
     AcknowledgedState,
     AcrossEpochs,
     ArmFigures,
+    BlockedSeries,
     CarriedChange,
     Coincidence,
     DeviationNote,
@@ -30,7 +31,7 @@ from canaryd.status.model import (
     StreamStatus,
     WindowFigures,
 )
-from canaryd.status.remedies import blocked_by
+from canaryd.status.remedies import REMEDIES, blocked_by
 from canaryd.store.notes import SetAside
 from canaryd.store.rows import StoredArm, StoredVerdict
 from canaryd.windows import Grid, utc_date
@@ -80,6 +81,7 @@ def series_status(records: SeriesRecords, now: datetime) -> SeriesStatus:
         ),
         quarantines=_quarantines(records.quarantined),
         slots_without_canary=records.slots_without_canary,
+        blocked=_blocked(records),
     )
 
 
@@ -165,11 +167,19 @@ def _phase(grid: Grid, today: date) -> str:
 
 
 def _next_run(records: SeriesRecords, now: datetime) -> datetime:
-    today = max(utc_date(now), records.series.start_date)
-    ended = [run for run in records.last_ended.values() if run is not None and run.start.slot_date == today]
-    if len(ended) == len(records.arms):
-        today += timedelta(days=1)
-    return due_at(today, records.due_minute)
+    owing = Owing([arm.name for arm in records.arms], max(records.series.start_date, utc_date(now)))
+    runs = [run for run in records.latest_slot if run.start.slot_date >= owing.first]
+    decision = due_slots(runs, now, owing=owing, policy=records.policy)[-1]
+    return next_due(decision, now, owing=owing, policy=records.policy)
+
+
+def _blocked(records: SeriesRecords) -> BlockedSeries | None:
+    """Return what the series is blocked by: without its tracked arm it measures nothing that decides."""
+    last = records.last_ended[records.arms[0].name]
+    reason = blocked_by(last.end.outcome, last.end.reason) if last is not None and last.end is not None else None
+    if reason is None or records.refused_since is None:
+        return None
+    return BlockedSeries(reason, records.refused_since, REMEDIES[reason].format(series=records.series.name))
 
 
 def _last_run(run: Run, set_aside: Mapping[int, str]) -> LastRun:

@@ -17,9 +17,10 @@ from canaryd.prereg import Prereg
 from canaryd.records import Alarm
 from canaryd.runner.carried import carried
 from canaryd.runner.clock import FrozenClock, clock_of
+from canaryd.schedule import SlotPolicy, policy_of
 from canaryd.status.build import build_status
 from canaryd.status.model import BudgetLine, SeriesRecords, Status
-from canaryd.store import judges, read, sentinels
+from canaryd.store import harness, judges, read, sentinels
 from canaryd.store.acknowledgements import acknowledgements
 from canaryd.store.engine import open_store
 from canaryd.store.epochs import deviations, epochs
@@ -44,7 +45,7 @@ def read_status(config: Config, series_name: str | None = None) -> Status:
     with open_store(config.store_url) as store, store.read() as connection:
         records = [
             replace(
-                series_records(connection, series, due_minute=config.schedule.due_minute),
+                series_records(connection, series, policy=policy_of(config)),
                 budget=_budget(connection, config, series=config.one_series(series.name), today=utc_date(clock.now())),
                 is_held=living_lease(connection, series.name, now=clock.now(), is_alive=is_alive) is not None,
             )
@@ -57,8 +58,8 @@ def read_status(config: Config, series_name: str | None = None) -> Status:
     return build_status(records, now=clock.now(), version=__version__, store=store.name, clock=kind)
 
 
-def series_records(connection: Connection, series: Series, *, due_minute: int) -> SeriesRecords:
-    """Return the stored rows of a series that its status is made of."""
+def series_records(connection: Connection, series: Series, *, policy: SlotPolicy) -> SeriesRecords:
+    """Return the stored rows of a series that its status is made of; `policy` is the schedule as configured."""
     name = series.name
     protocol = registration.parse(read.registration(connection, name), source=f"registration of {name}")
     arms, alarms, verdicts = (
@@ -82,7 +83,9 @@ def series_records(connection: Connection, series: Series, *, due_minute: int) -
         judge=_latest_judge(connection, name, protocol=protocol),
         judge_is_primary=protocol.judge is not None and protocol.judge.primary,
         min_effect=protocol.rule.min_effect,
-        due_minute=due_minute,
+        policy=replace(policy, expected=harness.last_duration(connection, name)),
+        latest_slot=read.latest_slot(connection, name),
+        refused_since=read.refused_since(connection, name, arm=arms[0].name),
         verdict=verdicts[-1] if verdicts else None,
         alarm=alarm,
         acknowledgements=acknowledgements(connection, name),

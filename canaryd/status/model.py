@@ -9,6 +9,7 @@ from typing import Any
 
 from canaryd.judging import JudgeDay, JudgeState
 from canaryd.records import Alarm, AlarmState, EarlyWarningDay, JsonValue, Role, Run
+from canaryd.schedule import SlotPolicy
 from canaryd.stats.watch_params import SentinelParams
 from canaryd.stats.watch_state import EarlyWarningState, SentinelSeriesState, SentinelState
 from canaryd.store.acknowledgements import Acknowledgement
@@ -28,7 +29,8 @@ class SeriesRecords:
     `grid` is that of the newest epoch; `carried` is the change that an earlier one left on; `sentinel_days` are the
     judgements of the newest slots, oldest first, as many as a collapse is seen from; `judge` is its latest reading;
     `budget` is empty where there is no limit; `is_held` says whether a living process holds the series;
-    `days_set_aside` are by arm, `quarantined` are the runs that a person set aside.
+    `days_set_aside` are by arm, `quarantined` are the runs that a person set aside. `latest_slot` are the runs of the
+    latest slot, and `refused_since` is the slot from which on the tracked arm was refused.
     """
 
     series: Series
@@ -43,13 +45,15 @@ class SeriesRecords:
     judge: JudgeDay | None
     judge_is_primary: bool
     min_effect: float
-    due_minute: int
+    policy: SlotPolicy
     verdict: StoredVerdict | None
     alarm: Alarm | None
     acknowledgements: Mapping[AlarmState, Acknowledgement]
     early_warnings: Mapping[str, Sequence[EarlyWarningDay]]
     last_completed: Mapping[str, Run | None]
     last_ended: Mapping[str, Run | None]
+    latest_slot: tuple[Run, ...] = ()
+    refused_since: date | None = None
     budget: tuple[BudgetLine, ...] = ()
     open_runs: tuple[Run, ...] = ()
     set_aside: Mapping[int, str] = field(default_factory=dict)
@@ -237,6 +241,15 @@ class LastRun:
 
 
 @dataclass(frozen=True, slots=True)
+class BlockedSeries:
+    """For which reason of the contract the tracked arm is not asked, since which slot, and the command that helps."""
+
+    reason: str
+    since: date
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
 class OpenRun:
     """A run that has not ended: it `is_running`, or its process is gone and the next goes on where it stopped."""
 
@@ -265,7 +278,10 @@ class AcknowledgedState:
 
 @dataclass(frozen=True, slots=True)
 class SeriesStatus:
-    """One series now; `window` is None before the first decided one, `last_success` before the first whole day."""
+    """One series now; `window` is None before the first decided one, `last_success` before the first whole day.
+
+    A series that is `blocked` keeps the state that it was in.
+    """
 
     name: str
     tracked_model: str
@@ -290,6 +306,7 @@ class SeriesStatus:
     open_runs: tuple[OpenRun, ...] = ()
     quarantines: tuple[Quarantine, ...] = ()
     slots_without_canary: tuple[date, ...] = ()
+    blocked: BlockedSeries | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,8 +159,14 @@ def _headroom(window: WindowFigures) -> str:
 
 
 def _series(series: SeriesStatus, now: datetime) -> Iterator[str]:
-    mark = "!" if series.stale else _MARKS.get(series.state, "×")
-    yield f"{mark} {series.name:<10} {series.state.upper()} since {series.since.date()}   {series.phase}"
+    state = f"{series.state.upper()} since {series.since.date()}   {series.phase}"
+    blocked = series.blocked
+    if blocked is not None:
+        yield f"! {series.name:<10} BLOCKED {blocked.reason} since {blocked.since}   run: {blocked.command}"
+        yield f"{_INDENT}{state}"
+    else:
+        mark = "!" if series.stale else _MARKS.get(series.state, "×")
+        yield f"{mark} {series.name:<10} {state}"
     if banner := judge_banner(series):
         yield f"{_INDENT}{banner}"
     yield f"{_INDENT}{sentence_of(series).partition(': ')[2]}"

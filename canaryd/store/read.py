@@ -98,6 +98,25 @@ def latest_run(
     return None if found is None else _run(found)
 
 
+def latest_slot(connection: Connection, name: str) -> tuple[Run, ...]:
+    """Return the runs of the latest slot of a series that has any, by arm and attempt."""
+    row = schema.run_start.c
+    newest = connection.scalar(select(func.max(row.slot_date)).where(row.series == name))
+    return () if newest is None else runs(connection, name, first=newest, last=newest)
+
+
+def refused_since(connection: Connection, name: str, *, arm: str) -> date | None:
+    """Return the slot from which on every run of an arm was refused; None where the latest one was not."""
+    start, outcome = schema.run_start.c, schema.run_end.c.outcome
+    mine = select(start.run_id, start.slot_date).outerjoin_from(schema.run_start, schema.run_end)
+    mine = mine.where(start.series == name, start.arm == arm)
+    other = mine.where(or_(outcome.is_(None), outcome != "refused")).subquery()
+    last = connection.scalar(select(func.max(other.c.run_id))) or 0
+    refused = mine.where(outcome == "refused", start.run_id > last).subquery()
+    found: date | None = connection.scalar(select(func.min(refused.c.slot_date)))
+    return found
+
+
 def claimed_slots(connection: Connection, name: str) -> frozenset[tuple[str, date]]:
     """Return arm and date of every slot of a series that has a run."""
     row = schema.run_start.c

@@ -24,6 +24,7 @@ from canaryd.runner.clock import Clock
 from canaryd.runner.closing import Books, close_past
 from canaryd.runner.project import held
 from canaryd.runner.slot import Slot
+from canaryd.schedule import SlotPolicy
 from canaryd.store import read
 from canaryd.store.engine import Store
 from canaryd.store.epochs import epoch_on, epochs
@@ -72,6 +73,7 @@ class World:
     clock: Clock = field(default_factory=lambda: FakeClock(datetime(2027, 1, 1, 3, 10, tzinfo=UTC)))
     retry: Retry = field(default_factory=lambda: Retry(calls=2, first_wait_s=1, total_wait_s=10))
     due_minute: int = 190
+    policy: SlotPolicy = field(default_factory=lambda: SlotPolicy(190, timedelta(hours=12), 3))
     prices: tuple[Price, ...] = ()
     tools: dict[str, str] = field(default_factory=dict)
 

@@ -35,7 +35,7 @@ def happened(world: Any, last: int) -> list[tuple[str, str, Any]]:
 
 def shown(world: Any) -> Any:
     with world.store.read() as connection:
-        records = series_records(connection, read.series(connection, "s"), due_minute=190)
+        records = series_records(connection, read.series(connection, "s"), policy=world.policy)
     return series_status(records, world.clock.now())
 
 

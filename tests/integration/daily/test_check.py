@@ -15,7 +15,7 @@ from canaryd.store import read
 
 def shown(world: Any) -> status.Status:
     with world.store.read() as connection:
-        records = series_records(connection, read.series(connection, "s"), due_minute=190)
+        records = series_records(connection, read.series(connection, "s"), policy=world.policy)
     series = series_status(records, world.clock.now())
     return status.Status("0", "store", world.clock.now(), "system", (series,))
 

@@ -42,7 +42,7 @@ def alarm(world: Any) -> str:
 
 def shown(world: Any) -> Any:
     with world.store.read() as connection:
-        records = series_records(connection, read.series(connection, "s"), due_minute=190)
+        records = series_records(connection, read.series(connection, "s"), policy=world.policy)
     return series_status(records, world.clock.now())
 
 
@@ -94,6 +94,29 @@ def test_what_a_run_was_measured_on_is_recorded_and_compared_with_nothing(
     assert [set(each) for each in kept] == [{"canaryd", "python", "os", "host"}] * 2
     assert [each["host"] == "elsewhere" for each in kept] == [False, True]
     assert world.outcomes(2) == [("tracked", 1, "completed", "")]
+
+
+def test_a_refused_series_is_blocked_since_its_first_refusal_and_tried_again(make_world: Any) -> None:
+    world = make_world()
+    world.tools = {"sdk": "1"}
+    world.measure(1)
+    assert shown(world).blocked is None
+    assert str(shown(world).next_run) == "2027-01-02 03:10:00+00:00"
+    world.tools = {"sdk": "2"}
+    for day in (2, 3):
+        world.measure(day)
+    blocked = shown(world).blocked
+    assert (blocked.reason, str(blocked.since), blocked.command) == (
+        "harness_drift", "2027-01-02", "canaryd doctor --series s",
+    )  # fmt: skip
+    assert str(shown(world).next_run) == "2027-01-03 03:25:00+00:00", "and not the next day"
+    world.at(3, 15, 10)
+    assert str(shown(world).next_run) == "2027-01-04 03:10:00+00:00", "it is too late for today"
+    world.at(6, 1)
+    world.decide(6)
+    assert shown(world).blocked is None, "days that nobody measured were not refused"
+    world.measure(6)
+    assert str(shown(world).blocked.since) == "2027-01-06"
 
 
 def test_how_long_a_run_took_is_measured_and_expected_of_the_next(make_world: Any) -> None:

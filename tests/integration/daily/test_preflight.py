@@ -123,7 +123,7 @@ def test_a_run_without_the_trivial_task_is_a_deviation(make_world: Any) -> None:
     world.measure(1, canary=False)
     with world.store.read() as connection:
         (note,) = deviations(connection, "s")
-        records = series_records(connection, read.series(connection, "s"), due_minute=190)
+        records = series_records(connection, read.series(connection, "s"), policy=POLICY)
     assert (note.kind, note.slot_date) == ("no_canary", world.at(1))
     shown = status.Status("0", "store", world.clock.now(), "system", (series_status(records, world.clock.now()),))
     assert "1 slot measured without the trivial task, the last on 2027-01-01" in status.as_text(shown)
@@ -236,7 +236,7 @@ def test_an_arm_that_cannot_be_opened_is_closed_with_its_reason_and_the_other_is
         values = take_snapshot(
             world.store, ["s"], policy=SlotPolicy(190, timedelta(hours=12), 4), now=world.clock.now()
         )
-        records = series_records(connection, read.series(connection, "s"), due_minute=190)
+        records = series_records(connection, read.series(connection, "s"), policy=POLICY)
     blocked = [labels for labels, value in values.values["run_blocked"].items() if value]
     assert blocked == [("s", broken, reason)]
     shown = series_status(records, world.clock.now())

@@ -91,7 +91,7 @@ def test_a_slot_is_set_aside_once(make_world: Any) -> None:
 
 def shown(world: Any) -> status.Status:
     with world.store.read() as connection:
-        records = series_records(connection, read.series(connection, "s"), due_minute=190)
+        records = series_records(connection, read.series(connection, "s"), policy=world.policy)
     now = world.clock.now()
     return status.Status("0", "store", now, "system", (series_status(records, now),))
 

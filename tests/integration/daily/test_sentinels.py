@@ -47,7 +47,7 @@ def failing(*items: str) -> Any:
 
 def shown(world: Any) -> Any:
     with world.store.read() as connection:
-        records = series_records(connection, read.series(connection, "s"), due_minute=190)
+        records = series_records(connection, read.series(connection, "s"), policy=world.policy)
     return series_status(records, world.clock.now())
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from canaryd.status import Status, as_text
 from canaryd.status.live import Live, LiveSeries
-from canaryd.status.model import AcknowledgedState, BudgetLine, LastRun, OpenRun, SeriesStatus
+from canaryd.status.model import AcknowledgedState, BlockedSeries, BudgetLine, LastRun, OpenRun, SeriesStatus
 
 NOW = datetime(2027, 3, 28, 21, 8, tzinfo=UTC)
 DUE = datetime(2027, 3, 29, 3, 10, tzinfo=UTC)
@@ -45,6 +45,17 @@ def test_a_refused_arm_is_shown_with_the_command_that_helps() -> None:
     assert "tracked: BLOCKED budget   run: canaryd doctor --series haiku" in lines
     assert "budget: calls per day 3/5" in lines
     assert lines[-1].endswith("next run 2027-03-29 03:10Z (in 6 h 2 min)")
+
+
+def test_a_blocked_series_looks_blocked_and_keeps_its_state() -> None:
+    blocked = BlockedSeries("harness_drift", date(2027, 3, 26), "canaryd doctor --series haiku")
+    lines = shown(series(blocked=blocked, stale=True))
+    assert lines[2] == "! haiku      BLOCKED harness_drift since 2027-03-26   run: canaryd doctor --series haiku"
+    assert lines[3] == "REGRESSION since 2027-03-28   day 3 of 7 of window 10"
+    status = Status("0.4.0", "sqlite:///c.db", NOW, "system", (series(blocked=blocked), series()))
+    told, nothing = status.to_json()["series"]
+    assert told["blocked"] == {"reason": "harness_drift", "since": "2027-03-26", "command": blocked.command}
+    assert (told["state"], nothing["blocked"]) == ("regression", None)
 
 
 def test_a_run_that_has_not_ended_is_running_or_its_process_is_gone() -> None:
