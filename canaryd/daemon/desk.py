@@ -23,8 +23,8 @@ from canaryd.runner.project import LEASE_POLICY
 from canaryd.schedule import Decision, Miss, Owing, Refuse, SlotPolicy, Start, Wait, due_slots, next_due, policy_of
 from canaryd.store import harness, read
 from canaryd.store.engine import Store
-from canaryd.store.lease import Lease, acquire_lease, hand_over, release_lease, renew_lease
-from canaryd.store.process import holder_of, this_process
+from canaryd.store.lease import Lease, acquire_lease, current_lease, hand_over, release_lease, renew_lease
+from canaryd.store.process import Holder, holder_of, this_process
 from canaryd.store.rows import Series
 from canaryd.windows import utc_date
 
@@ -88,6 +88,7 @@ class Desk:
         self.blocked: str | None = None
         self.refused: str | None = None
         self._lease: Lease | None = None
+        self._heir: Holder | None = None
         self._start_worker = start_worker
         self._regrading = Regrading(start_worker)
         self.telling = Telling(series.name, start_worker)
@@ -203,8 +204,9 @@ class Desk:
         # A reload meanwhile changes nothing for a child, which has the configuration that it began with.
         self._patience_s = longest_silence_s(loaded.config.one_series(self.name).asked, loaded.config.retry)
         worker = self._start_worker(loaded.order(work, series=self.name, slot_date=utc_date(now)))
+        self._heir = holder_of(worker.pid)
         try:
-            hand_over(store, self._lease, to=holder_of(worker.pid), now=now, policy=LEASE_POLICY)
+            hand_over(store, self._lease, to=self._heir, now=now, policy=LEASE_POLICY)
         except CanarydError:
             worker.end(timeout_s=0)
             raise
@@ -249,12 +251,21 @@ class Desk:
         """Let go of the series, so that another daemon may take it over at once."""
         self._regrading.stop()
         self.telling.stop()
-        if store is not None and self._lease is not None:
+        if store is not None:
             try:
-                release_lease(store, self._lease, now=now)
+                if (lease := self._lease or self._left_by_child(store)) is not None:
+                    release_lease(store, lease, now=now)
             except CanarydError as error:
                 self._log.warning("lease not released", reason=str(error))
         self._lease = None
+
+    def _left_by_child(self, store: Store) -> Lease | None:
+        """Return the lease that a child which has ended gave back, or could not give back any more."""
+        if self.worker is None or self.worker.ended() is None:
+            return None
+        with store.read() as connection:
+            lease = current_lease(connection, self.name)
+        return lease if lease is not None and lease.holder in (this_process(), self._heir) else None
 
     def facts(self) -> dict[str, JsonValue]:
         """Return what only this process knows of the series, for `canaryd status`."""

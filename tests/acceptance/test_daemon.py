@@ -424,6 +424,9 @@ def test_told_to_end_in_a_run_it_lets_calls_in_flight_land_and_keeps_the_slot_op
     assert ("tracked", "abandoned") in project.outcomes(DAY_1)
     spent = "SELECT calls FROM run_usage JOIN run_start USING (run_id) WHERE arm = 'tracked'"
     assert project.rows(spent) == [(12,)], "what it used up counts"
+    assert project.rows("SELECT expires_at = heartbeat_at FROM lease") == [(1,)], (
+        "by a clock that stands, held no longer"
+    )
     with project.daemon():
         wait_for(lambda: ("tracked", "completed") in project.outcomes(DAY_1), "the rest of the day")
     assert project.rows(stored) == [(30,)]

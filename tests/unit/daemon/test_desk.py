@@ -40,10 +40,10 @@ POLICY = LeasePolicy(timedelta(seconds=90), is_alive)
 
 
 class FakeWorker:
-    """A child of this very process id, so that the lease which it is given is held by someone alive."""
+    """A child with the id of a process that lives, so that the lease which it is given is held by someone alive."""
 
-    def __init__(self, order: Order) -> None:
-        self.order, self.pid, self.code, self.silent_s, self.begun = order, os.getpid(), None, 0.0, False
+    def __init__(self, order: Order, pid: int) -> None:
+        self.order, self.pid, self.code, self.silent_s, self.begun = order, pid, None, 0.0, False
 
     def begin(self) -> None:
         self.begun = True
@@ -64,10 +64,11 @@ class Room:
         self.clock = FakeClock(datetime(2030, 1, 1, 1, tzinfo=UTC))
         self.loaded = Loaded(parse(CONFIG, path=path / "config.toml"), CONFIG, "info")
         self.workers: list[Any] = []
+        self.child_pid = os.getpid()
         self.desk = Desk(self.loaded.config.series[0], self.start)
 
     def start(self, order: Order) -> Any:
-        self.workers.append(FakeWorker(order))
+        self.workers.append(FakeWorker(order, self.child_pid))
         return self.workers[-1]
 
     def tick(self, moment: datetime | None = None, why_untrusted: str | None = None) -> str:
@@ -318,6 +319,34 @@ def test_a_daemon_that_ends_gives_the_series_back(room: Room) -> None:
     assert room.holder_pid() == os.getpid()
     room.desk.give_up(room.store, now=room.clock.now())
     assert room.holder_pid() == 0
+
+
+def test_a_daemon_that_ends_with_its_child_gives_back_what_the_child_had(room: Room, study: Any) -> None:
+    room.tick(at(1, 3, 10))
+    assert room.holder_pid() == os.getpid()
+    room.desk.give_up(room.store, now=room.clock.now())
+    assert room.holder_pid() == os.getpid(), "a child that lives may still write"
+    room.workers[0].code = 0
+    room.desk.give_up(room.store, now=room.clock.now())
+    assert room.holder_pid() == 0
+
+
+def test_what_a_killed_child_could_not_give_back_is_given_back_for_it(room: Room) -> None:
+    room.child_pid = 1
+    room.tick(at(1, 3, 10))
+    assert room.holder_pid() == 1
+    room.workers[0].code = -9
+    room.desk.give_up(room.store, now=room.clock.now())
+    assert room.holder_pid() == 0
+
+
+def test_a_daemon_that_ends_leaves_the_lease_of_another_alone(room: Room, study: Any) -> None:
+    room.tick(at(1, 3, 10))
+    other = study.holder(7)
+    acquire_lease(room.store, "s", holder=other, now=at(1, 3, 12), policy=POLICY)
+    room.workers[0].code = -9
+    room.desk.give_up(room.store, now=at(1, 3, 12))
+    assert room.holder_pid() == 7
 
 
 def test_the_holder_tells_the_webhook_also_while_it_measures_and_a_standby_does_not(room: Room) -> None:
