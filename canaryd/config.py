@@ -65,6 +65,11 @@ class Budget:
         """Whether prices are needed."""
         return self.money_per_day is not None or self.money_per_month is not None
 
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether it has to be foreseen how many tokens a call takes."""
+        return self.counts_money or self.tokens_per_day is not None or self.tokens_per_month is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Price:

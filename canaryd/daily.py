@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 
 from sqlalchemy import Connection
 
 from canaryd.analysis import analyse
 from canaryd.config import Config, SeriesConfig
-from canaryd.errors import CanarydError, ConfigError, CredentialsError, Locked, MeasurementRefused, UsageError
+from canaryd.errors import ConfigError, CredentialsError, Locked, MeasurementRefused, UsageError
 from canaryd.records import Ask, Failure, Run, RunEnd, RunOutcome, Sample, Verdict
 from canaryd.runner.calls import TOLD_TO_END, Drained, is_told_to_end
 from canaryd.runner.clock import clock_of
@@ -24,7 +23,7 @@ from canaryd.runner.happened import record_happened
 from canaryd.runner.harness import surroundings
 from canaryd.runner.judge import JudgeBench
 from canaryd.runner.preflight import Preflight, open_lanes, preflight
-from canaryd.runner.project import LEASE_POLICY, held
+from canaryd.runner.project import held, keep_lease
 from canaryd.runner.record import Recorder
 from canaryd.runner.reports import ask_again, reports_of
 from canaryd.runner.slot import Slot, slot_of
@@ -32,7 +31,6 @@ from canaryd.runner.validity import CANARY_FAILED
 from canaryd.store import harness, judges, observed, read, samples, write
 from canaryd.store.engine import open_store
 from canaryd.store.epochs import Deviation, add_deviation
-from canaryd.store.lease import renew_lease
 from canaryd.store.notes import invalid_runs
 from canaryd.store.retention import expire_old_texts
 from canaryd.store.rows import AlreadyClaimed, Invalid
@@ -169,7 +167,7 @@ def settle(day: Day, *, owing: set[str]) -> tuple[Run, ...]:
 
 async def measure_owed(day: Day, asks: Sequence[Ask]) -> tuple[Run, ...]:
     """Check every arm that owes something, close those that fail, and ask the others; return how their runs ended."""
-    heartbeat = asyncio.create_task(_keep_lease(day.books))
+    heartbeat = asyncio.create_task(keep_lease(day.books.store, day.books.lease, clock=day.books.clock))
     try:
         async with open_lanes(day.slot, {ask.arm for ask in asks}) as (lanes, unasked):
             checked = await preflight(day.slot, lanes, asks=asks, canary=day.canary)
@@ -251,6 +249,7 @@ async def ask_all(day: Day, asks: Sequence[Ask], *, lanes: Mapping[str, Lane]) -
     recorder = Recorder(lambda rows: _append(day.books, rows))
     try:
         if judge is not None:
+            judge.lane.spare = next(iter(lanes.values())).spare
             await hold_to_anchors(day, judge, like=asks[0], run_id=_first_run(lanes))
         execution = Execution(lanes, grading.grade, recorder, slot.retry, slot.clock, seen=lambda id_: _seen(slot, id_))
         await execute(asks, execution)
@@ -311,7 +310,8 @@ def _spending(lane: Lane) -> harness.Spending:
 def _why_incomplete(lane: Lane, *, missing: int) -> str:
     kinds = sorted({result.kind for result in lane.results if isinstance(result, Failure) and result.is_harness})
     because = lane.stopped or f"failures: {', '.join(kinds)}"
-    return f"{counted(missing, 'sample')} not measured ({because})"
+    unpaid = f"; not all were asked again: {lane.unpaid}" if lane.unpaid else ""
+    return f"{counted(missing, 'sample')} not measured ({because}{unpaid})"
 
 
 def _append(books: Books, rows: Sequence[tuple[int, Sample]]) -> None:
@@ -324,11 +324,3 @@ def _append(books: Books, rows: Sequence[tuple[int, Sample]]) -> None:
 def _seen(slot: Slot, response_id: str) -> bool:
     with slot.store.read() as connection:
         return observed.response_seen(connection, slot.series.name, response_id=response_id)
-
-
-async def _keep_lease(books: Books) -> None:
-    """Renew the lease until cancelled; where it is lost, the next sample's own check stops the run with the reason."""
-    with suppress(CanarydError):
-        while True:
-            await asyncio.sleep(LEASE_POLICY.ttl / timedelta(seconds=3))
-            await asyncio.to_thread(renew_lease, books.store, books.lease, now=books.clock.now(), policy=LEASE_POLICY)

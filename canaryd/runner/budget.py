@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from datetime import date
 
 from canaryd.config import Budget, Price
+from canaryd.records import Arm, Ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +68,51 @@ def shortfall(budget: Budget, planned: Amount, *, day: Amount, month: Amount) ->
         if used + needed > most:
             return f"{limit.name} is {most:g}, {used:g} are used up and {needed:g} more are needed"
     return None
+
+
+@dataclass(slots=True)
+class Spare:
+    """How many calls the budget covers beyond those that are planned, over all arms, and what it says where none is."""
+
+    calls: float = math.inf
+    limit: str = ""
+
+    def take(self) -> bool:
+        """Use one up; return whether there was one."""
+        if self.calls < 1:
+            return False
+        self.calls -= 1
+        return True
+
+
+def spare_calls(budget: Budget, planned: Amount, *, day: Amount, month: Amount) -> Spare:
+    """Return what is left for calls that are made again.
+
+    >>> budget = Budget(calls_per_day=80, calls_per_month=900)
+    >>> spare_calls(budget, Amount(calls=78), day=Amount(), month=Amount(calls=20))
+    Spare(calls=2, limit='calls_per_day is 80')
+    """
+    left = [
+        Spare(most - used.calls - planned.calls, f"{name} is {most}")
+        for name, most, used in (
+            ("calls_per_day", budget.calls_per_day, day),
+            ("calls_per_month", budget.calls_per_month, month),
+        )
+        if most is not None
+    ]
+    return min(left, key=lambda spare: spare.calls, default=Spare())
+
+
+def most_input(ask: Ask) -> int:
+    """Return the most input tokens that a question can take: one for each byte of it.
+
+    >>> most_input(Ask("s", "t", date(2027, 1, 1), "i", 0, system="Add.", prompt="2 + 2?"))
+    10
+    """
+    return len(ask.system.encode(errors="replace")) + len(ask.prompt.encode(errors="replace"))
+
+
+def most_output(arm: Arm) -> int | None:
+    """Return the most output tokens of one call of an arm, None where nothing limits them."""
+    most = arm.params.get("max_tokens")
+    return most if isinstance(most, int) else None

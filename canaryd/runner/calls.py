@@ -94,10 +94,11 @@ def is_told_to_end() -> bool:
     return told is not None and told.is_told
 
 
-async def wait(seconds: float, clock: Clock) -> None:
-    """Wait for the next call, unless the process is told to end."""
+async def wait(seconds: float, clock: Clock) -> bool:
+    """Wait for the next call, unless the process is told to end; return whether it may begin."""
     told = drain.get()
     await (clock.sleep(seconds) if told is None else told.wait(seconds, clock))
+    return not is_told_to_end()
 
 
 async def retried(
@@ -106,11 +107,12 @@ async def retried(
     *,
     policy: Retry,
     clock: Clock,
-    stops: Callable[[float], bool] = lambda _: False,
+    begins: Callable[[float], Awaitable[bool]] | None = None,
 ) -> tuple[Reply | ProviderError, int]:
     """Return what one question brought, asked again where nothing was measured, and how many calls it took.
 
-    `once` makes one call; `stops` says whether none may begin in so many seconds. The error is that of the last call.
+    `once` makes one call; `begins` waits at least so many seconds and says whether the next one may begin then, which
+    without it is so unless the process is told to end. The error is that of the last call.
     """
     calls, waited_s = 0, 0.0
     while True:
@@ -121,9 +123,6 @@ async def retried(
             spent = Spent(calls, waited_s)
             jitter = jitter_of(ask, calls)
             rest_s = wait_s(error.kind, retry_after_s=error.retry_after_s, spent=spent, policy=policy, jitter=jitter)
-            if rest_s is None or stops(rest_s):
+            if rest_s is None or not await (wait(rest_s, clock) if begins is None else begins(rest_s)):
                 return error, calls
-            await wait(rest_s, clock)
             waited_s += rest_s
-            if is_told_to_end():
-                return error, calls

@@ -107,7 +107,7 @@ async def execute(asks: Sequence[Ask], execution: Execution) -> None:
 
     The first ask of an arm goes ahead alone: when it shows that the request itself is refused (a wrong key, no such
     model) that arm ends after this one call, and so it does at a later one while nothing was measured. No request
-    starts after 24:00 UTC of its slot, once the run has lasted retry.longest_run_s, or once the process was told to end.
+    starts after 24:00 UTC of its slot, once the run lasted retry.longest_run_s, or once the process was told to end.
 
     Raises:
         CanarydError: the store refused a sample; nothing more is asked.
@@ -157,7 +157,7 @@ async def _measured(ask: Ask, execution: Execution) -> Sample | None:
     asked_at = clock.now()
     answer, calls = await answered(ask, lane, retry=execution.retry, clock=clock)
     reply = None if isinstance(answer, Failure) else answer
-    result = answer if isinstance(answer, Failure) else await bounded(_graded(ask, answer, execution))
+    result = answer if isinstance(answer, Failure) else await bounded(_graded(ask, answer, execution=execution))
     lane.results.append(result)
     if isinstance(result, Grade) or not result.is_harness:
         lane.is_measured = True
@@ -180,7 +180,7 @@ async def bounded(work: Awaitable[_Brought]) -> _Brought | Failure:
         return Failure("internal", type(error).__name__)
 
 
-async def _graded(ask: Ask, reply: Reply, execution: Execution) -> Grade | Failure:
+async def _graded(ask: Ask, reply: Reply, *, execution: Execution) -> Grade | Failure:
     failure = _replayed(reply, execution) or failure_of(reply, execution.lanes[ask.arm].arm)
     return failure or await execution.grade(ask, reply.text)
 

@@ -20,7 +20,7 @@ from canaryd.panel import Panel
 from canaryd.providers.base import Provider, failure_kind
 from canaryd.records import CONFIG_FAILURES, Ask, Failure, Item
 from canaryd.runner.clock import Clock
-from canaryd.runner.execute import Lane, answered
+from canaryd.runner.execute import Lane, answered, turn
 
 _ANCHOR_KEYS = ("id", "item", "answer", "label")
 
@@ -127,9 +127,13 @@ class JudgeBench:
         )
         why = ""
         async with self._free:
-            for _ in range(ASKED_AT_MOST):
+            for times in range(ASKED_AT_MOST):
                 if self.lane.config_error is not None:
                     return _failed(f"{self.lane.config_error.kind}, so it is not asked again in this run")
+                if times and not self.lane.may_repeat():
+                    return _failed(f"{why}; not asked again: {self.lane.unpaid}")
+                # What has landed is graded, so only the judge's rate is waited for, and nothing stops its first call.
+                await turn(judged, self.lane, clock=self.clock)
                 reply, _ = await answered(judged, self.lane, retry=self.retry, clock=self.clock)
                 if isinstance(reply, Failure):
                     if reply.kind in CONFIG_FAILURES:
@@ -180,10 +184,10 @@ def open_judge(plan: JudgePlan, provider: Provider, *, retry: Retry, clock: Cloc
     return JudgeBench(Lane(plan.config.arm, provider), retry, clock)
 
 
-def judged_asks(asks: Iterable[Ask], panel: Panel) -> int:
-    """Return how many of some asks need the judge."""
-    judged = {item.item_id for item in panel.items if item.is_judged}
-    return sum(ask.item_id in judged for ask in asks)
+def judged(asks: Iterable[Ask], panel: Panel) -> list[Ask]:
+    """Return those of some asks that need the judge."""
+    items = {item.item_id for item in panel.items if item.is_judged}
+    return [ask for ask in asks if ask.item_id in items]
 
 
 def _failed(why: str) -> Failure:

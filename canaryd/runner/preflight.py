@@ -16,16 +16,17 @@ from canaryd.fingerprint import Fingerprint
 from canaryd.records import CONFIG_FAILURES, Ask, Failure, RunOutcome
 from canaryd.runner.clock import Clock
 from canaryd.runner.drift import harnesses
-from canaryd.runner.execute import Lane, answered, bounded
+from canaryd.runner.execute import Lane, answered, turn
 from canaryd.runner.grading import needs_sandbox
 from canaryd.runner.harness import arm_fingerprint, judge_components
 from canaryd.runner.judge import JudgePlan, open_judge
-from canaryd.runner.reports import CANARY, canary_ask, is_asked_again
+from canaryd.runner.reports import CANARY, canary_ask
 from canaryd.runner.slot import Slot
-from canaryd.runner.spending import budget_problem
+from canaryd.runner.spending import outlook
 from canaryd.runner.validity import CANARY_FAILED, failure_of
 from canaryd.store import read
 from canaryd.store.engine import Store
+from canaryd.target_config import recorded
 
 Check = Literal["key", "arm", "fingerprint", "clock", "budget", "sandbox", "canary", "judge"]
 REASONS: Mapping[Check, str] = {
@@ -125,6 +126,7 @@ async def open_lanes(slot: Slot, arms: Collection[str]) -> AsyncIterator[tuple[d
         for arm in slot.config.arms:
             if arm.name in arms:
                 try:
+                    recorded(arm)  # what cannot be recorded is refused here, before anything is claimed
                     lanes[arm.name] = Lane(arm, slot.build_provider(arm))
                 except CredentialsError as error:
                     unasked.append(Finding("key", arm.name, str(error)))
@@ -158,13 +160,15 @@ async def preflight(
         found.findings.append(Finding("judge", slot.judge.config.identity, str(error)))
     if judge is not None:
         found.fingerprints = _fingerprints(slot, lanes, beside={**components, **judge})
-    canaries = sum(1 + is_asked_again(lane) for lane in lanes.values()) if canary else 0
+    ahead = outlook(slot, asks, canary=canary)
+    for lane in lanes.values():
+        lane.spare = ahead.spare
     for name in [arm.name for arm in slot.config.arms] if thorough else lanes:
         found.findings += [
             Finding("sandbox", name, no_sandbox),
             *([_fingerprint_finding(slot, name, now=found.fingerprints[name])] if name in found.fingerprints else []),
             Finding("clock", name, clock_problem(slot.clock, slot.store)),
-            Finding("budget", name, budget_problem(slot, asks, canaries=canaries)),
+            Finding("budget", name, ahead.problem),
         ]
     asked = [lane for name, lane in lanes.items() if canary and (thorough or found.problem_of(name) is None)]
     async with asyncio.TaskGroup() as group:
@@ -241,8 +245,11 @@ def clock_problem(clock: Clock, store: Store) -> str | None:
 async def _canary(slot: Slot, lane: Lane, *, found: Preflight) -> None:
     """Send the trivial task; a reply must arrive, hold something and get through the grader, and need not be right."""
     name, note = lane.arm.name, ""
-    brought = await bounded(answered(canary_ask(slot, name), lane, retry=slot.retry, clock=slot.clock))
-    answer = brought if isinstance(brought, Failure) else brought[0]
+    ask = canary_ask(slot, name)
+    if why := await turn(ask, lane, clock=slot.clock):
+        found.findings.append(Finding("canary", name, why))
+        return
+    answer, _ = await answered(ask, lane, retry=slot.retry, clock=slot.clock)
     if not isinstance(answer, Failure):
         failure = failure_of(answer, lane.arm)
         if failure is not None and (failure.is_harness or not answer.text.strip()):

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from canaryd.providers.base import ReportsConfiguration
 from canaryd.records import Ask, GraderSpec, Item, JsonValue
-from canaryd.runner.execute import Lane, answered
+from canaryd.runner.execute import Lane, answered, turn
 from canaryd.runner.slot import Slot
 
+#: The option that says where an application reports its configuration.
+CONFIG_PATH = "config_path"
 #: The trivial task.
 CANARY = Item(
     item_id="pre-flight",
@@ -36,7 +38,7 @@ def canary_ask(slot: Slot, arm: str) -> Ask:
 
 def is_asked_again(lane: Lane) -> bool:
     """Whether an arm's application reports its configuration, so that it is asked once more after the last item."""
-    return "config_path" in lane.arm.options and isinstance(lane.provider, ReportsConfiguration)
+    return CONFIG_PATH in lane.arm.options and isinstance(lane.provider, ReportsConfiguration)
 
 
 async def ask_again(slot: Slot, lanes: Mapping[str, Lane]) -> None:
@@ -46,7 +48,9 @@ async def ask_again(slot: Slot, lanes: Mapping[str, Lane]) -> None:
     """
     for name, lane in lanes.items():
         if is_asked_again(lane) and not lane.stopped and not lane.config_error:
-            await answered(canary_ask(slot, name), lane, retry=slot.retry, clock=slot.clock)
+            ask = canary_ask(slot, name)
+            if await turn(ask, lane, clock=slot.clock) is None:
+                await answered(ask, lane, retry=slot.retry, clock=slot.clock)
 
 
 def reports_of(lane: Lane) -> Reports | None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date, timedelta
 
 from canaryd.config import Budget
 from canaryd.records import Arm, Ask
-from canaryd.runner.budget import Amount, price_on, shortfall, total
-from canaryd.runner.judge import judged_asks
+from canaryd.runner.budget import Amount, Spare, most_input, most_output, price_on, shortfall, spare_calls, total
+from canaryd.runner.judge import judged
+from canaryd.runner.reports import CONFIG_PATH, canary_ask
 from canaryd.runner.slot import Slot
 from canaryd.runner.spent import amount, used_up
 from canaryd.store.harness import Spending, spending
@@ -18,44 +19,70 @@ from canaryd.store.judges import judge_spending
 _HISTORY = timedelta(days=7)
 
 
-def budget_problem(slot: Slot, asks: Sequence[Ask], *, canaries: int) -> str | None:
-    """Return why the budget does not cover asking all this beside what runs, studies and bursts used up, or None.
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """Why the budget does not cover what is planned, None where it does, and what it leaves for calls made again."""
 
-    Tokens are foreseen from an arm's mean of the days before (at most a week of them); on its first day from
-    max_tokens, where that is set.
+    problem: str | None = None
+    spare: Spare = field(default_factory=Spare)
+
+
+def outlook(slot: Slot, asks: Sequence[Ask], *, canary: bool) -> Outlook:
+    """Return what the budget says of asking all this beside what runs, studies and bursts used up.
+
+    With `canary` the trivial tasks of the arms that are asked are planned too. Tokens are foreseen from an arm's mean
+    of the days before (at most a week of them); on its first day as the most that they can be.
     """
     budget, today = slot.config.budget, slot.slot_date
     if budget == Budget():
-        return None
+        return Outlook()
     for arm in slot.config.asked if budget.counts_money else ():
         if _price_is_missing(slot, arm):
-            return f"no price of {arm.model!r} on {arm.provider!r} is in force on {today}"
+            return Outlook(f"no price of {arm.model!r} on {arm.provider!r} is in force on {today}")
     with slot.store.read() as connection:
         used = used_up(connection, slot.config, prices=slot.prices, today=today)
         spent = spending(connection, slot.series.name, first=today - _HISTORY, last=today)
         spent |= judge_spending(connection, slot.series.name, first=today - _HISTORY, last=today)
-    arms = {arm.name: arm for arm in slot.config.asked}
-    calls = Counter(ask.arm for ask in asks) + _judgements(slot, asks)
-    planned = [
-        amount(arm, _foreseen(arm, calls[arm.name], spent=spent, today=today), prices=slot.prices, day=today)
-        for arm in arms.values()
-    ]
-    return shortfall(budget, total([Amount(calls=canaries), *planned]), day=used.day, month=used.month)
+    planned = list[Amount]()
+    for arm in slot.config.asked:
+        mine = _planned(slot, arm, asks=asks, canary=canary)
+        foreseen = _foreseen(arm, mine, spent=spent, today=today)
+        if foreseen is None and budget.counts_tokens:
+            return Outlook(
+                f"what arm {arm.name!r} takes cannot be foreseen: it sets no limit on output, and no day before tells; "
+                "set params.max_tokens, or measure one day under a limit of calls alone"
+            )
+        planned.append(amount(arm, foreseen or Spending(len(mine)), prices=slot.prices, day=today))
+    problem = shortfall(budget, total(planned), day=used.day, month=used.month)
+    return Outlook(problem, spare_calls(budget, total(planned), day=used.day, month=used.month))
 
 
 def _price_is_missing(slot: Slot, arm: Arm) -> bool:
     return price_on(slot.prices, provider=arm.provider, model=arm.model, day=slot.slot_date) is None
 
 
-def _judgements(slot: Slot, asks: Sequence[Ask]) -> Counter[str]:
-    """Return the calls that the judge is foreseen to take: one for each answer that it grades, and its anchors."""
-    if slot.judge is None or not asks:
-        return Counter()
-    return Counter({slot.judge.config.arm.name: judged_asks(asks, slot.panel) + len(slot.judge.anchors)})
+def _planned(slot: Slot, arm: Arm, *, asks: Sequence[Ask], canary: bool) -> list[Ask]:
+    """Return the calls that an arm is foreseen to take, its trivial tasks among them; of the judge one for each answer.
+
+    A judge is asked at least what the arm was.
+    """
+    if slot.judge is not None and arm == slot.judge.config.arm:
+        return [*judged(asks, slot.panel), *([asks[0]] * len(slot.judge.anchors) if asks else [])]
+    mine = [ask for ask in asks if ask.arm == arm.name]
+    times = 1 + (CONFIG_PATH in arm.options) if canary and mine else 0
+    return [*mine, *([canary_ask(slot, arm.name)] * times)]
 
 
-def _foreseen(arm: Arm, calls: int, *, spent: Mapping[tuple[str, date], Spending], today: date) -> Spending:
-    before = [usage for (name, day), usage in spent.items() if name == arm.name and today - _HISTORY <= day < today]
+def _foreseen(
+    arm: Arm, planned: Sequence[Ask], *, spent: Mapping[tuple[str, date], Spending], today: date
+) -> Spending | None:
+    """Return what the calls will take, None where that cannot be foreseen."""
+    calls = len(planned)
+    before = [
+        usage
+        for (name, day), usage in spent.items()
+        if name == arm.name and today - _HISTORY <= day < today and usage.output_tokens
+    ]
     known = sum(usage.calls for usage in before)
     if known:
         share = calls / known
@@ -64,5 +91,7 @@ def _foreseen(arm: Arm, calls: int, *, spent: Mapping[tuple[str, date], Spending
             round(share * sum(usage.input_tokens for usage in before)),
             round(share * sum(usage.output_tokens for usage in before)),
         )
-    most = arm.params.get("max_tokens")
-    return Spending(calls, 0, calls * most if isinstance(most, int) else 0)
+    most = most_output(arm)
+    if most is None and calls:
+        return None
+    return Spending(calls, sum(map(most_input, planned)), calls * (most or 0))

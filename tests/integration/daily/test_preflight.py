@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import pytest
 from sqlalchemy import func, select
@@ -23,7 +23,7 @@ from canaryd.status.load import series_records
 from canaryd.store import harness, read, schema, studies
 from canaryd.store.epochs import deviations
 from canaryd.store.events import events
-from canaryd.testing import FakeClock
+from canaryd.testing import FakeClock, ScriptedProvider
 
 POLICY = SlotPolicy(190, timedelta(hours=12), 4)
 
@@ -180,7 +180,7 @@ def test_what_was_used_up_counts_failed_calls_and_the_trivial_task(make_world: A
 
 
 def test_a_month_is_budgeted_too_and_foreseen_from_the_days_before(make_world: Any) -> None:
-    world = make_world(roles=("tracked",), budget=Budget(tokens_per_month=1400))
+    world = make_world(roles=("tracked",), budget=Budget(tokens_per_month=1400), params={"max_tokens": 10})
     world.answers["tracked"] = good
     world.measure(1)
     world.measure(2)
@@ -192,7 +192,7 @@ def test_a_month_is_budgeted_too_and_foreseen_from_the_days_before(make_world: A
 
 
 def test_money_is_counted_by_the_price_in_force(make_world: Any) -> None:
-    world = make_world(roles=("tracked",), budget=Budget(money_per_day=0.001))
+    world = make_world(roles=("tracked",), budget=Budget(money_per_day=0.001), params={"max_tokens": 10})
     world.answers["tracked"] = good
     world.prices = (
         Price("scripted", "model-tracked", date(2027, 1, 1), 0.5, 1.0),
@@ -299,3 +299,50 @@ def test_what_studies_used_up_counts_and_a_positive_control_of_theirs_is_no_arm(
     world.measure(1)
     assert world.asked == []
     assert world.outcomes(1)[0][3] == "budget: calls_per_day is 12, 8 are used up and 6 more are needed"
+
+
+def test_what_cannot_be_recorded_is_refused_before_anything_is_claimed(make_world: Any) -> None:
+    world = make_world()
+    tracked, control = world.config.arms
+    mixed = replace(control, options={"extra_body": {"effort": {"level": "low"}}})
+    world.config = replace(world.config, arms=(tracked, mixed))
+    world.measure(1, canary=True)
+    said = 'configuration: configuration.effort is {"level": "low"}, but only a single value can be recorded'
+    assert world.outcomes(1) == [("control", 1, "refused", said), ("tracked", 1, "completed", "")]
+
+
+class Reporting(ScriptedProvider):
+    """An application that reports its configuration."""
+
+    first_report: ClassVar = {"provider": "p", "model": "m"}
+    last_report: ClassVar = first_report
+
+
+def asked_last(world: Any, last: Any) -> Any:
+    """Measure day 1 at 23:10 with a fault or a step of the clock where the application is asked once more."""
+    (arm,) = world.config.arms
+    world.config = replace(world.config, arms=(replace(arm, options={"config_path": "config"}),))
+
+    def answer(ask: Ask, times: int) -> Any:
+        world.asked.append(ask)
+        return last(ask, times) or good(ask)
+
+    world.provider = lambda arm: Reporting(answer)
+    return world.measure(1, hour=23, canary=True)
+
+
+def test_a_fault_where_an_application_is_asked_once_more_ends_no_run(make_world: Any) -> None:
+    world = make_world(roles=("tracked",))
+    asked_last(world, lambda ask, times: throw(KeyError("config")) if times else None)
+    assert (len(world.asked), world.outcomes(1)) == (8, [("tracked", 1, "completed", "")])
+
+
+def test_no_application_is_asked_once_more_after_the_end_of_the_slot(make_world: Any) -> None:
+    world = make_world(roles=("tracked",))
+
+    def late(ask: Ask, times: int) -> None:
+        if len(world.asked) == 7:
+            world.clock.moment = datetime(2027, 1, 2, 0, 5, tzinfo=UTC)
+
+    asked_last(world, late)
+    assert (len(world.asked), world.outcomes(1)) == (7, [("tracked", 1, "completed", "")])

@@ -1,8 +1,11 @@
 """Asking: order, retries, failures at the boundary, deadlines and the first ask of an arm."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -10,6 +13,7 @@ from canaryd.config import Retry
 from canaryd.errors import Locked
 from canaryd.providers.base import ProviderError
 from canaryd.records import Arm, Ask, Failure, Grade, Reply, Sample
+from canaryd.runner.budget import Spare
 from canaryd.runner.calls import TOLD_TO_END, Drain, drain
 from canaryd.runner.clock import SystemClock
 from canaryd.runner.execute import Execution, Lane, Usage, execute
@@ -17,6 +21,7 @@ from canaryd.runner.plan import plan_asks
 from canaryd.testing import FakeClock, ScriptedProvider, number_items
 
 DAY = date(2027, 3, 1)
+ARM = Arm("t", "tracked", "scripted", "m")
 RIGHT = Reply("4", "stop", output_tokens=3)
 Answer = Callable[[Ask, int], Reply | ProviderError]
 
@@ -208,6 +213,79 @@ def test_requests_per_minute_space_the_calls() -> None:
     _, execution = day({"t": lambda ask, n: RIGHT}, items=4, requests_per_minute=30.0)
     assert isinstance(execution.clock, FakeClock)
     assert execution.clock.slept == [2.0, 2.0, 2.0]
+
+
+def test_a_call_that_is_made_again_waits_for_its_turn_like_any_other() -> None:
+    begun: list[float] = []
+
+    def busy(ask: Ask, times: int) -> ProviderError:
+        begun.append(clock.monotonic_s())
+        return ProviderError("overloaded", "busy")
+
+    clock = FakeClock(datetime(2027, 3, 1, 3, 10, tzinfo=UTC))
+    lane = Lane(Arm("t", "tracked", "scripted", "m", requests_per_minute=1.0), ScriptedProvider(busy), 1)
+    asks = plan_asks(number_items(2), arms=["t"], series="s", slot_date=DAY, seed=1, system="")
+    asyncio.run(execute(asks, Execution({"t": lane}, graded, Kept(), Retry(calls=3, first_wait_s=2), clock)))
+    assert [later - earlier for earlier, later in pairwise(begun)] == [60.0] * 5
+
+
+def test_what_waits_for_its_turn_is_not_made_again_after_the_end_of_the_slot() -> None:
+    clock = FakeClock(datetime(2027, 3, 1, 23, 59, 30, tzinfo=UTC))
+    busy = ScriptedProvider(lambda *_: ProviderError("overloaded", "busy"))
+    lane, kept = Lane(Arm("t", "tracked", "scripted", "m", requests_per_minute=1.0), busy, 1), Kept()
+    asks = plan_asks(number_items(1), arms=["t"], series="s", slot_date=DAY, seed=1, system="")
+    asyncio.run(execute(asks, Execution({"t": lane}, graded, kept, Retry(first_wait_s=2), clock)))
+    assert [(sample.calls, sample.result) for _, sample in kept.rows] == [(1, Failure("overloaded", "busy"))]
+
+
+def test_nothing_is_made_again_that_the_budget_does_not_cover() -> None:
+    busy = ScriptedProvider(lambda *_: ProviderError("overloaded", "busy"))
+    lane, kept = Lane(ARM, busy, 1, spare=Spare(3, "calls_per_day is 9")), Kept()
+    asks = plan_asks(number_items(6), arms=["t"], series="s", slot_date=DAY, seed=1, system="")
+    clock = FakeClock(datetime(2027, 3, 1, 3, 10, tzinfo=UTC))
+    asyncio.run(execute(asks, Execution({"t": lane}, graded, kept, Retry(calls=2), clock)))
+    assert len(busy.asked) == 9
+    said = "busy; not asked again: the budget's calls_per_day is 9"
+    assert Counter(sample.result.detail for _, sample in kept.rows) == {"busy": 3, said: 3}
+
+
+@pytest.mark.parametrize("first", ["auth", "timeout"])
+def test_a_refused_request_ends_its_arm_while_nothing_was_measured_though_the_trivial_task_came_back(
+    first: str,
+) -> None:
+    refused = ScriptedProvider(lambda *_: ProviderError(first if len(refused.asked) == 1 else "auth", "revoked"))
+    lane = Lane(replace(ARM, concurrency=1), refused, 1, canary=Grade(1.0, True, True))
+    asks = plan_asks(number_items(78), arms=["t"], series="s", slot_date=DAY, seed=1, system="")
+    clock = FakeClock(datetime(2027, 3, 1, 3, 10, tzinfo=UTC))
+    asyncio.run(execute(asks, Execution({"t": lane}, graded, Kept(), Retry(calls=1), clock)))
+    assert (len(refused.asked), lane.config_error) == (1 if first == "auth" else 2, Failure("auth", "revoked"))
+
+
+def test_a_refused_request_ends_no_arm_of_which_something_was_measured() -> None:
+    def once(ask: Ask, times: int) -> Reply | ProviderError:
+        return RIGHT if ask == asks[0] else ProviderError("bad_request", "too long")
+
+    asks = plan_asks(number_items(6), arms=["t"], series="s", slot_date=DAY, seed=1, system="")
+    lane, kept = Lane(ARM, ScriptedProvider(once), 1), Kept()
+    clock = FakeClock(datetime(2027, 3, 1, 3, 10, tzinfo=UTC))
+    asyncio.run(execute(asks, Execution({"t": lane}, graded, kept, Retry(), clock)))
+    assert (len(kept.rows), lane.config_error) == (6, None)
+
+
+def test_a_call_that_ends_as_nothing_documented_is_counted() -> None:
+    def broken(ask: Ask, times: int) -> ProviderError:
+        if times:
+            raise RuntimeError("no such state")
+        return ProviderError("overloaded", "busy")
+
+    kept, execution = day({"t": broken}, items=3)
+    assert [(sample.calls, sample.result) for _, sample in kept.rows] == [(2, Failure("internal", "RuntimeError"))] * 3
+    assert execution.lanes["t"].usage.calls == 6
+
+
+def test_tokens_that_no_reply_reports_are_charged_at_the_most_that_they_can_be() -> None:
+    _, execution = day({"t": lambda ask, n: Reply("4", "stop")}, items=1, params={"max_tokens": 64})
+    assert execution.lanes["t"].usage == Usage(1, len("What is 0 + 0?"), 64)
 
 
 def test_a_reply_that_came_before_measures_nothing() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from canaryd.errors import ConfigError
 from canaryd.judging import JudgeConfig
 from canaryd.providers.base import ProviderError
 from canaryd.records import Arm, Ask, Failure, Grade, GraderSpec, Item, Reply
+from canaryd.runner.budget import Spare
 from canaryd.runner.grading import Grading, needs_sandbox
 from canaryd.runner.judge import JudgePlan, open_judge, parse_anchors
 from canaryd.testing import FakeClock, ScriptedProvider
@@ -119,3 +121,19 @@ def test_a_reply_without_an_answer_costs_no_opinion() -> None:
     judged = graders.grade(ITEM, "I cannot say.")
     assert (judged.score, judged.answered, graders.job(ITEM, "I cannot say.")) == (0.0, False, None)
     assert not needs_sandbox([ITEM])
+
+
+def test_a_judge_is_asked_no_faster_than_its_rate_and_again_only_where_the_budget_covers_it() -> None:
+    provider = ScriptedProvider(lambda *_: Reply("fine!", "stop"))
+    config = replace(CONFIG, arm=replace(CONFIG.arm, requests_per_minute=2.0))
+    clock = FakeClock(datetime(2027, 1, 1, 3, tzinfo=UTC))
+
+    async def run() -> list[Any]:
+        judge = open_judge(JudgePlan(config, (), ""), provider, retry=Retry(), clock=clock)
+        judge.lane.spare = Spare(1, "calls_per_day is 3")
+        return [await judge.opinion(graders.Question("", "Is it right?"), ASK) for _ in range(2)]
+
+    _, second = asyncio.run(run())
+    assert clock.slept == [30.0, 30.0]
+    said = "the judge: its answer is not of the asked form; not asked again: the budget's calls_per_day is 3"
+    assert second == Failure("grader_error", said)
