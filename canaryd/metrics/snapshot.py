@@ -23,6 +23,7 @@ from canaryd.records import Alarm, Run
 from canaryd.revision import revision
 from canaryd.schedule import DAY, Owing, SlotPolicy, due_slots, next_due
 from canaryd.stats.watch_state import SentinelState, early_warning_state, sentinel_series_state
+from canaryd.status.remedies import blocked_by
 from canaryd.store import harness, ledger, read, regrades, sentinels
 from canaryd.store.acknowledgements import acknowledgements
 from canaryd.store.engine import Store
@@ -156,7 +157,8 @@ def _add_arm(connection: Connection, values: Values, *, known: Known, arm: Store
     success = read.latest_run(connection, known.name, arm=arm.name, outcome="completed")
     values.add("run_last_success_timestamp_seconds", success.end.ended_at if success and success.end else 0, *labels)
     mine = [run for run in known.runs if run.start.arm == arm.name and run.end is not None]
-    blocked = blocked_reason(mine[-1]) if mine else None
+    ended = mine[-1].end if mine else None
+    blocked = blocked_by(ended.outcome, ended.reason) if ended else None
     for reason in BLOCKED_REASONS:
         values.add("run_blocked", reason == blocked, *labels, reason)
     measured = [run for run in mine if run.end and run.end.outcome in queries.MEASURED]
@@ -224,11 +226,3 @@ def _add_totals(connection: Connection, values: Values, *, known: Sequence[Known
                 values.add("samples_failed_total", total.failures[reason], *key, reason)
             for kind in TOKEN_KINDS:
                 values.add("tokens_total", total.tokens[f"{kind}_tokens"], *key, kind)
-
-
-def blocked_reason(run: Run) -> str | None:
-    """Return the reason of the contract for which a run was refused, or None when it was not."""
-    if run.end is None or run.end.outcome != "refused":
-        return None
-    reason = run.end.reason.partition(":")[0]
-    return reason if reason in BLOCKED_REASONS else None

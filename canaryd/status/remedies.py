@@ -31,11 +31,24 @@ def remedy(reason: str, *, series: str) -> str | None:
     return REMEDIES[reason].format(series=series) if reason in REMEDIES else None
 
 
+#: What a provider says that refuses the first question, as the reason for which its arm is not measured.
+_REFUSALS: Mapping[str, str] = {
+    "auth": "credentials",
+    "not_found": "configuration",
+    "bad_request": "configuration",
+    "quota": "configuration",
+}
+
+
 def blocked_by(outcome: str, reason: str) -> str | None:
-    """Return for which reason of the contract a run was refused; None where it was not.
+    """Return for which reason of the contract a run was refused, by canaryd or the provider; None where it was not.
 
     >>> blocked_by("refused", "budget: calls_per_day is 50"), blocked_by("missed", "budget: x")
     ('budget', None)
+    >>> blocked_by("config_error", "canary_failed: auth: no key"), blocked_by("config_error", "auth: no key")
+    ('canary_failed', 'credentials')
     """
+    if outcome not in ("refused", "config_error"):
+        return None
     word = reason.partition(":")[0]
-    return word if outcome == "refused" and word in REMEDIES else None
+    return word if word in REMEDIES else _REFUSALS.get(word)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, Row, Select, and_, func, or_, select, true
 
 from canaryd.errors import UsageError
-from canaryd.records import Alarm, EarlyWarningDay, Run, RunEnd, RunStart, Verdict
+from canaryd.records import Alarm, EarlyWarningDay, Run, RunEnd, RunOutcome, RunStart, Verdict
 from canaryd.store import schema
 from canaryd.store.rows import PanelFiles, PanelItem, Series, StoredArm, StoredVerdict
 
@@ -105,14 +105,18 @@ def latest_slot(connection: Connection, name: str) -> tuple[Run, ...]:
     return () if newest is None else runs(connection, name, first=newest, last=newest)
 
 
+#: The outcomes of a run that was refused, by canaryd or by its provider.
+_REFUSED: tuple[RunOutcome, ...] = ("refused", "config_error")
+
+
 def refused_since(connection: Connection, name: str, *, arm: str) -> date | None:
     """Return the slot from which on every run of an arm was refused; None where the latest one was not."""
     start, outcome = schema.run_start.c, schema.run_end.c.outcome
     mine = select(start.run_id, start.slot_date).outerjoin_from(schema.run_start, schema.run_end)
     mine = mine.where(start.series == name, start.arm == arm)
-    other = mine.where(or_(outcome.is_(None), outcome != "refused")).subquery()
+    other = mine.where(or_(outcome.is_(None), outcome.not_in(_REFUSED))).subquery()
     last = connection.scalar(select(func.max(other.c.run_id))) or 0
-    refused = mine.where(outcome == "refused", start.run_id > last).subquery()
+    refused = mine.where(outcome.in_(_REFUSED), start.run_id > last).subquery()
     found: date | None = connection.scalar(select(func.min(refused.c.slot_date)))
     return found
 

@@ -75,6 +75,22 @@ def test_an_arm_that_does_not_answer_is_closed_and_the_other_runs(
     assert (note.run_id, note.reason, note.detail) == (closed.run_id, *reason.split(": ", 1))
 
 
+@pytest.mark.parametrize(("canary", "reason"), [(True, "canary_failed"), (False, "credentials")])
+def test_an_arm_that_its_provider_refuses_is_blocked(make_world: Any, canary: bool, reason: str) -> None:
+    world = make_world()
+    world.answers["tracked"] = lambda ask, n: ProviderError("auth", "no such key")
+    world.measure(1, canary=canary)
+    assert world.outcomes(1)[1][2] == "config_error"
+    values = take_snapshot(world.store, ["s"], policy=POLICY, now=world.clock.now()).values["run_blocked"]
+    assert [labels for labels, value in values.items() if value] == [("s", "tracked", reason)]
+    with world.store.read() as connection:
+        shown = series_status(
+            series_records(connection, read.series(connection, "s"), policy=POLICY), world.clock.now()
+        )
+    assert [(run.arm, run.blocked) for run in shown.last_runs if run.blocked] == [("tracked", reason)]
+    assert (shown.blocked.reason, shown.blocked.since) == (reason, world.at(1))
+
+
 def test_told_to_end_in_the_trivial_task_it_waits_for_no_retry_and_says_so(make_world: Any) -> None:
     world, told = make_world(roles=("tracked",)), Drain()
 
