@@ -157,6 +157,7 @@ def beside_section(report: SeriesReport) -> Section:
                 spoken(used["state"]),
                 words.signed(used["change"]),
                 words.bounds(used["ci"]),
+                str(used["log_ratio"]["items_paired"]),
                 f"{spoken(room['state'])}, {words.points(room['mean'])}" if room else words.UNKNOWN,
             )
         )
@@ -181,7 +182,7 @@ def beside_section(report: SeriesReport) -> Section:
             )
             for test in beside["outcomes"]["tests"]
         ]
-    head: Sequence[str] = ("arm", "tokens", "change, %", report.interval, "headroom, baseline mean in points")
+    head: Sequence[str] = ("arm", "tokens", "change, %", report.interval, "items", "headroom, baseline mean in points")
     parts: list[Part] = [Table("Output tokens and headroom in the latest window", head, tokens)]
     if counted:
         caption = (

@@ -295,6 +295,7 @@ def _arm(arm: StoredArm, clauses: Mapping[str, Any], *, window_aside: int, basel
         ci_upper=upper,
         standard_error=estimate.get("se_used"),
         pairs=estimate["items_paired"],
+        token_pairs=tokens["log_ratio"]["items_paired"],
         token_state=tokens["state"],
         token_change=tokens["change"],
         token_ci_lower=token_lower,

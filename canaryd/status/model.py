@@ -68,7 +68,8 @@ class ArmFigures:
     """What the latest decided window says of one arm; a number that is not known is None, and `status` says why.
 
     `wrong_delta` is the delta with outcome failures counted as wrong, where there were any; `judged_delta` that of the
-    judged items that stand beside, a change of opinions. The days set aside are those that are so as a whole.
+    judged items that stand beside, a change of opinions. Scores rest on `pairs` items, tokens on `token_pairs`: those
+    whose answers reported some. The days set aside are those that are so as a whole.
     """
 
     arm: str
@@ -79,6 +80,7 @@ class ArmFigures:
     ci_upper: float | None
     standard_error: float | None
     pairs: int
+    token_pairs: int
     token_state: str
     token_change: float | None
     token_ci_lower: float | None

@@ -272,7 +272,9 @@ def _tokens(arm: ArmFigures) -> str:
     if arm.token_change is None:
         return "tokens unknown"
     moved = f" {arm.token_state.upper()}" if arm.token_state in ("increase", "decrease") else ""
-    return f"tokens {100 * arm.token_change:+z.0f} % {interval(arm.token_ci_lower, arm.token_ci_upper)}{moved}"
+    change = f"{100 * arm.token_change:+z.0f} % {interval(arm.token_ci_lower, arm.token_ci_upper)}".rstrip()
+    rest = f" of {counted(arm.token_pairs, 'item')}" if arm.token_pairs != arm.pairs else ""
+    return f"tokens {change}{rest}{moved}"
 
 
 def _stream(stream: StreamStatus) -> str:

@@ -48,6 +48,20 @@ def clauses(world: Any) -> Any:
         return read.verdicts(connection, "s")[-1].verdict.clauses
 
 
+def test_tokens_that_rest_on_fewer_items_than_the_scores_say_so(make_world: Any) -> None:
+    world = make_world(items=12)
+    world.answers["control"] = lambda ask, n: reply(ask)
+    world.answers["tracked"] = lambda ask, n: reply(ask, output_tokens=None if ask.item_id in ("i0", "i1") else 10)
+    for day in range(1, 5):
+        world.measure(day)
+    world.decide(5)
+    lines = [line for line in text(world).splitlines() if "items 12/12" in line]
+    assert [line.partition("items 12/12")[2].partition("headroom")[0].strip() for line in lines] == [
+        "tokens +0 % [+0.0, +0.0] of 10 items",
+        "tokens +0 % [+0.0, +0.0]",
+    ]
+
+
 def test_an_alternating_system_fingerprint_is_recorded_and_nothing_follows_from_it(make_world: Any) -> None:
     world = make_world()
     for day in range(1, 7):

@@ -268,7 +268,11 @@ def test_stored_figures_are_shown_in_the_order_of_days_and_arms(report: SeriesRe
         f"{100 * row['rule']['365']['share']:.2f}" for row in stored["false_alarms"]
     ]
     assert all(re.fullmatch(r"[\d.]+ \([\d.]+\)", cell) for row in alarms.rows for cell in row[1:])
-    assert [row[0] for row in by_caption["Output tokens and headroom in the latest window"].rows] == ["large", "small"]
+    beside = by_caption["Output tokens and headroom in the latest window"]
+    assert [row[0] for row in beside.rows] == ["large", "small"]
+    clauses: Any = report.verdicts[-1].verdict.clauses
+    paired = [str(clauses["arms"][arm]["tokens"]["log_ratio"]["items_paired"]) for arm in ("large", "small")]
+    assert [row[list(beside.head).index("items")] for row in beside.rows] == paired
 
 
 def test_a_group_of_too_few_templates_has_a_delta_and_no_interval(report: SeriesReport) -> None:
