@@ -30,6 +30,7 @@ SERIES = {
     "openai": "openai_chat",
     "anthropic": "anthropic",
     "bedrock": "bedrock",
+    "profile": "bedrock",
     "claude": "claude_cli",
     "http": "http",
 }
@@ -99,7 +100,7 @@ class RealProviders:
         described: dict[str, Any] = SPOKEN["WIRES"][SERIES[series]]
         return described
 
-    def arm(self, series: str, role: str, *, credential: str, **changes: Any) -> dict[str, Any]:
+    def arm(self, series: str, role: str, *, credential: str | None, **changes: Any) -> dict[str, Any]:
         """Return one arm as a table of the configuration."""
         url = f"{self.server.url}/{series}/{role}"
         if series == "claude":
@@ -108,14 +109,24 @@ class RealProviders:
         else:
             arm = self.wire(series)["arm"](url)
         named = {"name": role, "role": role, "provider": self.wire(series)["PROVIDER"], "model": "m-1"}
-        return {**named, "timeout_s": self.timeout_s, "credential": credential, **arm, **changes}
+        key = {} if credential is None else {"credential": credential}
+        return {**named, "timeout_s": self.timeout_s, **key, **arm, **changes}
 
-    def write(self, arms: Mapping[str, list[dict[str, Any]]], *, head: str = "") -> None:
+    def judge(self, series: str, *, credential: str) -> str:
+        """Return the table of a series' judge, which is spoken to as the series http is, under the role `judge`."""
+        judge = {"family": "other", "version": "1", "provider": "http", "model": "judge", "anchors": "anchors.jsonl"}
+        limits = {"credential": credential, "timeout_s": self.timeout_s, "concurrency": 4}
+        return "[series.judge]\n" + toml(
+            {**judge, **limits, **self.wire("http")["arm"](f"{self.server.url}/{series}/judge")}
+        )
+
+    def write(self, arms: Mapping[str, list[dict[str, Any]]], *, head: str = "", judged_by: str | None = None) -> None:
         """Write the configuration and register every series, without the simulation that registering makes."""
         text = f'[store]\nurl = "sqlite:///canaryd.db"\n[demo]\nclock = "clock.txt"\n{head}\n'
         for series, tables in arms.items():
             text += f'[[series]]\nname = "{series}"\npanel = "panel.jsonl"\n'
             text += "".join(f"[[series.arm]]\n{toml(table)}" for table in tables)
+            text += "" if judged_by is None else self.judge(series, credential=judged_by)
         (self.folder / "config.toml").write_text(text)
         from canaryd.config import parse
 

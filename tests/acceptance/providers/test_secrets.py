@@ -22,15 +22,27 @@ import pytest
 KEYS = {
     "credential": "planted-Qe81xT-credential-directory",
     "file": "planted-Jw22kM-key-file",
-    "variable": "PLANTEDZ8V3R1T9L:planted/Lb47+variable",
+    "variable": "PLANTEDZ8V3R1T9L:planted/Lb47+variable:planted-Zt19nD-session-of-a-variable",
     "named": "planted-Hn63cB-file-of-a-variable",
     "program": "planted-Ys05dG-key-of-a-program",
+    "judge": "planted-Vb58sQ-key-of-the-judge",
+    # No credential of an arm: what AWS's own chain finds in a shared file.
+    "profile": "PLANTEDW6X2F4M7C:planted/Dk90+profile:planted-Rn36hJ-session-of-a-profile",
 }
-CREDENTIALS = {"openai": "credential", "anthropic": "file", "bedrock": "variable", "http": "named", "claude": "program"}
+CREDENTIALS = {
+    "openai": "credential",
+    "anthropic": "file",
+    "bedrock": "variable",
+    "profile": None,
+    "http": "named",
+    "claude": "program",
+}
+PG_PASSWORD = "planted-Xc17fT-password-of-the-store"
 PASSWORD = "planted-Ur39pW-password"
 HEADER = "planted-Ea74vC-header"
-SECRETS = [part.encode() for key in (*KEYS.values(), PASSWORD, HEADER) for part in key.split(":")]
+SECRETS = [part.encode() for key in (*KEYS.values(), PG_PASSWORD, PASSWORD, HEADER) for part in key.split(":")]
 PATIENCE_S = 120.0
+AWS_NAMES = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
 #: A program that answers rightly only where no key is in its sight.
 CLEAN = """
 import glob, os
@@ -69,8 +81,15 @@ ITEMS: dict[str, dict[str, Any]] = {
         "prompt": "Write a function called double.",
         "target": {"solution": "def double(x):\n    return 2 * x", "tests": [{"args": [2], "returns": 4}]},
         "grader": {"type": "code", "entry": "double"},
-    }
+    },
+    "why": {
+        "family": "h",
+        "prompt": "Why is ice slippery?",
+        "target": "because of its surface",
+        "grader": {"type": "judge", "rubric": "Names the surface."},
+    },
 }
+ANCHOR = {"id": "right", "item": "why", "answer": "<answer>its surface</answer>", "label": "correct"}
 
 
 class Leaky:
@@ -83,10 +102,13 @@ class Leaky:
         self.all_refused = False
         self.met: dict[tuple[str, str], int] = {}
 
-    def __call__(self, series: str, _: str, item_id: str, arrived: Any) -> dict[str, Any]:
+    def __call__(self, series: str, role: str, item_id: str, arrived: Any) -> dict[str, Any]:
         self.look_around()
         echo = " ".join(arrived.headers.values())
         self.received.append(echo.encode())
+        if role == "judge":
+            said = [*self.failures("http", echo)[1:3], self.project.reply("http", item_id, answer=echo)]
+            return said[len(self.received) % len(said)]
         failures = self.failures(series, echo)
         if self.all_refused:
             return failures[0]
@@ -109,7 +131,8 @@ class Leaky:
                 continue
 
     def failures(self, series: str, echo: str) -> list[dict[str, Any]]:
-        """Return every way in which the server repeats what it was sent."""
+        """Return every way in which the server repeats what it was sent, a good reply among them."""
+        repeated = self.project.reply(series, "i0", answer=echo)
         wire = self.project.wire(series)
         if series == "claude":
             plans = [
@@ -118,7 +141,7 @@ class Leaky:
                 wire["printed"]("", stderr=f"error: {echo}", status=1),
                 wire["printed"](f'{{"type": "result", "{echo}', status=1),
             ]
-            return [{"body": json.dumps(plan).encode()} for plan in plans]
+            return [{"body": json.dumps(plan).encode()} for plan in plans] + [repeated]
         statuses = (401, 400, 500, 429)
         garbage = f'{{"id": "{echo}'.encode()
         return [
@@ -128,6 +151,7 @@ class Leaky:
             {"status": 302, "headers": {"location": f"/elsewhere?key={quote(echo)}"}},
             {**self.project.reply(series, "i0"), "headers": {"x-cache": f"HIT {echo}"}},
             {"body": garbage, "manner": "reset"},
+            repeated,
         ]
 
 
@@ -143,12 +167,15 @@ def leaky(real_providers: Any, tmp_path: Path) -> Leaky:
     project = server.project = real_providers(server, items=ITEMS, timeout_s=30.0)
     keys = tmp_path / "keys"
     keys.mkdir()
-    for name in ("credential", "file", "named", "program"):
+    (keys / "aws").write_text("[default]\n" + "".join(map("{} = {}\n".format, AWS_NAMES, KEYS["profile"].split(":"))))
+    (project.folder / "anchors.jsonl").write_text(json.dumps(ANCHOR) + "\n")
+    for name in ("credential", "file", "named", "program", "judge"):
         (keys / name).write_text(KEYS[name] + "\n")
     project.write(
         {series: [project.arm(series, "tracked", credential=name)] for series, name in CREDENTIALS.items()},
         head=f'[credentials]\nallow_env = true\nfile_file = "{keys}/file"\nprogram_file = "{keys}/program"\n'
-        "[retry]\ncalls = 2\nfirst_wait_s = 0.0\ntotal_wait_s = 0.0",
+        f'judge_file = "{keys}/judge"\n[retry]\ncalls = 2\nfirst_wait_s = 0.0\ntotal_wait_s = 0.0',
+        judged_by="judge",
     )
     directory = tmp_path / "systemd"
     directory.mkdir()
@@ -163,6 +190,8 @@ def test_no_key_is_left_anywhere(canaryd: Any, leaky: Leaky, port: int, tmp_path
         "CREDENTIALS_DIRECTORY": str(tmp_path / "systemd"),
         "VARIABLE": KEYS["variable"],
         "NAMED_FILE": str(tmp_path / "keys" / "named"),
+        "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "keys" / "aws"),
+        "PGPASSWORD": PG_PASSWORD,
         "TMPDIR": str(tmp_path / "tmp"),
         "MPLCONFIGDIR": str(tmp_path.parent / "fonts"),
     }
@@ -211,9 +240,10 @@ def test_no_key_is_left_anywhere(canaryd: Any, leaky: Leaky, port: int, tmp_path
         exported = [(str(tmp_path / f"{series}.jsonl"), series) for series in CREDENTIALS]
         list(pool.map(lambda each: say("export", each[0], "--series", each[1], code=0), exported))
 
-    secret_key = KEYS["variable"].split(":")[1]  # it signs, and is not sent
+    # They sign, and are not sent.
+    signing = [KEYS[name].split(":")[1].encode() for name in ("variable", "profile")]
     sent = [part for part in SECRETS if any(part in each for each in leaky.received)]
-    assert set(SECRETS) - set(sent) == {secret_key.encode(), PASSWORD.encode(), HEADER.encode()}
+    assert set(SECRETS) - set(sent) == {*signing, PG_PASSWORD.encode(), PASSWORD.encode(), HEADER.encode()}
     kept = [path for path in tmp_path.rglob("*") if path.is_file() and path.parent.name not in ("keys", "systemd")]
     names = {path.name for path in kept}
     assert {"canaryd.db", "daemon.log", "openai.csv", *(f"{series}.jsonl" for series in CREDENTIALS)} <= names
