@@ -67,7 +67,7 @@ def measure_slot(config: Config, series_config: SeriesConfig, *, slot_date: date
     Whatever is refused is stored with its reason, and nothing was asked of what was refused.
 
     Raises:
-        MeasurementRefused: panel or registration are not those that were registered.
+        MeasurementRefused: panel or registration are not those that were registered, or the clock leapt ahead.
         ConfigError, CredentialsError: the project, or its judge, cannot be used as configured.
         UsageError: the series is not registered, or begins later.
         Locked: another living process holds the series.
@@ -104,6 +104,7 @@ def decide_due(config: Config, series_name: str) -> tuple[Verdict, ...]:
     """Decide the windows of a series that have ended by now, without measuring anything; return the new verdicts.
 
     Raises:
+        MeasurementRefused: the clock leapt ahead; nothing was closed.
         Locked: another living process holds the series.
     """
     clock = clock_of(config)

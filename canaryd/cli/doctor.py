@@ -62,7 +62,8 @@ def _examine_webhook(config: Config) -> int:
 def _examine_series(config: Config, series: SeriesConfig, *, store: Store) -> int:
     """Print what every check finds of a series, and return how many failed; one that fails ends none of the others."""
     from canaryd.runner.clock import clock_of
-    from canaryd.runner.preflight import Finding, clock_problem
+    from canaryd.runner.preflight import Finding
+    from canaryd.runner.trust import clock_problem
 
     clock = clock_of(config)
     click.echo(f"ok    lease        {_lease(store, series.name, now=clock.now())}")

@@ -1,11 +1,10 @@
-"""What the machine's clocks say about each other: a step of the calendar, a suspend, a time that cannot be trusted."""
+"""What the machine's clocks say about each other: a step of the calendar, a suspend."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
 from canaryd.runner.clock import SUSPENDED_S
@@ -14,10 +13,6 @@ Disturbance: TypeAlias = Literal["clock_step", "suspend"]
 
 #: A calendar that drifts from the clock since boot by more than this between two readings was not merely slewed.
 TOLERANCE_S = 5.0
-#: Answers stored this far ahead of the clock say that the clock, not the store, is wrong.
-BEHIND_STORE = timedelta(hours=1)
-#: canaryd did not exist before this year.
-FIRST_YEAR = 2026
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +57,3 @@ class ClockWatch:
         """Return what happened since the last look."""
         before, self._before = self._before, self._read()
         return disturbances(before, self._before)
-
-
-def why_untrusted(now: datetime, newest_sample_at: datetime | None) -> str | None:
-    """Return why nothing may be measured at this time, or None when the clock can be trusted."""
-    if now.year < FIRST_YEAR:
-        return f"the clock says {now:%Y-%m-%d}, before canaryd existed; set the clock"
-    if newest_sample_at is not None and now < newest_sample_at - BEHIND_STORE:
-        return (
-            f"the clock says {now:%Y-%m-%d %H:%MZ}, but the store holds an answer of "
-            f"{newest_sample_at:%Y-%m-%d %H:%MZ}; set the clock"
-        )
-    return None

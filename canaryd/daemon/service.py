@@ -14,7 +14,7 @@ import structlog
 
 from canaryd import __version__
 from canaryd.config import Config
-from canaryd.daemon.clocks import ClockWatch, why_untrusted
+from canaryd.daemon.clocks import ClockWatch
 from canaryd.daemon.copies import Copies, newest_s
 from canaryd.daemon.desk import Desk, Loaded
 from canaryd.daemon.logs import set_level
@@ -29,8 +29,9 @@ from canaryd.metrics.snapshot import take_snapshot
 from canaryd.metrics.values import Snapshot, with_blocked
 from canaryd.records import JsonValue
 from canaryd.runner.clock import Clock, clock_of
+from canaryd.runner.trust import clock_problem
 from canaryd.schedule import policy_of
-from canaryd.store import acknowledgements, read
+from canaryd.store import acknowledgements
 from canaryd.store.check import quick_problem
 from canaryd.store.engine import Store, open_store, parse_url, revision, shown
 from canaryd.store.place import Place
@@ -199,8 +200,8 @@ class Service:
 
     def _tick_store(self) -> None:
         store, clock = self._usable_store(), self._clock
+        untrusted = clock_problem(clock, store)
         with store.read() as connection:
-            untrusted = why_untrusted(clock.now(), read.newest_sample_at(connection))
             given = acknowledgements.newest(connection)
         for desk in self._desks.values():
             desk.tick(store, self._loaded, clock=clock, why_untrusted=untrusted)

@@ -10,6 +10,7 @@ from datetime import date, datetime, timedelta
 from canaryd import schedule
 from canaryd.records import Run, RunEnd, RunStart
 from canaryd.runner.clock import Clock
+from canaryd.runner.trust import require_no_leap
 from canaryd.runner.validity import CANARY_FAILED, run_invalid_reason
 from canaryd.store import read, samples, write
 from canaryd.store.engine import Store
@@ -36,8 +37,10 @@ def close_past(books: Books) -> None:
     """Bring every slot before today to its end, so that windows over them can be decided.
 
     Raises:
+        MeasurementRefused: the clock is so far ahead that the days before cannot be taken for missed.
         Locked: another process took the series over.
     """
+    require_no_leap(books.clock, books.store)
     close_abandoned(books)
     close_unmeasured(books)
     mark_past(books)

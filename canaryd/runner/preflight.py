@@ -7,14 +7,12 @@ import random
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Literal
 
 from canaryd import graders, sandbox
 from canaryd.errors import CanarydError, ConfigError, CredentialsError, MeasurementRefused
 from canaryd.fingerprint import Fingerprint
 from canaryd.records import CONFIG_FAILURES, Ask, Failure, RunOutcome
-from canaryd.runner.clock import Clock
 from canaryd.runner.drift import harnesses
 from canaryd.runner.execute import Lane, answered, turn
 from canaryd.runner.grading import needs_sandbox
@@ -23,9 +21,8 @@ from canaryd.runner.judge import JudgePlan, open_judge
 from canaryd.runner.reports import CANARY, canary_ask
 from canaryd.runner.slot import Slot
 from canaryd.runner.spending import outlook
+from canaryd.runner.trust import clock_problem
 from canaryd.runner.validity import CANARY_FAILED, failure_of
-from canaryd.store import read
-from canaryd.store.engine import Store
 from canaryd.target_config import recorded
 
 Check = Literal["key", "arm", "fingerprint", "clock", "budget", "sandbox", "canary", "judge"]
@@ -72,9 +69,6 @@ CANARY_CURES: Mapping[str, str] = {
     "served_other": "check expect_resolved against the model that answers",
     "truncated": "raise max_tokens: the model spends all of it before it answers",
 }
-#: A clock that shows an earlier year than that of this canaryd is wrong.
-BUILD_YEAR = 2026
-_CLOCK_SLACK = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,18 +224,6 @@ def sandbox_state(slot: Slot) -> tuple[Mapping[str, str], str | None]:
     return {f"sandbox {name}": value for name, value in components.items()}, None
 
 
-def clock_problem(clock: Clock, store: Store) -> str | None:
-    """Return why the clock cannot be trusted, or None."""
-    now = clock.now()
-    if now.year < BUILD_YEAR:
-        return f"the clock says {now:%Y-%m-%d}, which is before this canaryd was made"
-    with store.read() as connection:
-        newest = read.newest_sample_at(connection)
-    if newest is not None and now < newest - _CLOCK_SLACK:
-        return f"the clock says {now:%Y-%m-%d %H:%MZ}, but a sample was stored at {newest:%Y-%m-%d %H:%MZ}"
-    return None
-
-
 async def _canary(slot: Slot, lane: Lane, *, found: Preflight) -> None:
     """Send the trivial task; a reply must arrive, hold something and get through the grader, and need not be right."""
     name, note = lane.arm.name, ""
@@ -256,6 +238,10 @@ async def _canary(slot: Slot, lane: Lane, *, found: Preflight) -> None:
             answer = failure
         elif failure is not None:
             note = f"it came back, but as {failure.kind}: {failure.detail}; {CANARY_CURES[failure.kind]}"
+        elif lane.arm.expect_resolved is not None and answer.standing == "echo":
+            note = (
+                "it came back under the name that was asked for, which identifies nothing: expect_resolved holds nobody"
+            )
     if isinstance(answer, Failure):
         outcome: RunOutcome = "config_error" if answer.kind in CONFIG_FAILURES else "refused"
         problem = f"{answer.kind}: {answer.detail}"

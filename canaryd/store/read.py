@@ -5,7 +5,7 @@ Each takes a connection of `Store.read`, so that several queries see one state o
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import UTC, date, datetime, time
 from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, Select, and_, func, or_, select, true
@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Row, Select, and_, func, or_, select, true
 from canaryd.errors import UsageError
 from canaryd.records import Alarm, EarlyWarningDay, Run, RunEnd, RunOutcome, RunStart, Verdict
 from canaryd.store import schema
+from canaryd.store import schema_contract as contract
 from canaryd.store.rows import PanelFiles, PanelItem, Series, StoredArm, StoredVerdict
 
 _SERIES = [schema.series.c[name] for name in Series._fields]
@@ -224,6 +225,19 @@ def newest_sample_at(connection: Connection) -> datetime | None:
     newest = select(func.max(row.sample_id)).scalar_subquery()
     found: datetime | None = connection.scalar(select(row.ended_at).where(row.sample_id == newest))
     return found
+
+
+def newest_known_at(connection: Connection) -> datetime | None:
+    """Return the latest moment that the store tells of: a sample, a registration or first day, a person's decision."""
+    series = schema.series.c
+    registered, first = connection.execute(select(func.max(series.registered_at), func.max(series.start_date))).one()
+    known = (
+        newest_sample_at(connection),
+        registered,
+        None if first is None else datetime.combine(first, time(), UTC),
+        connection.scalar(select(func.max(contract.deviation.c.at))),
+    )
+    return max((moment for moment in known if moment is not None), default=None)
 
 
 def _runs() -> Select[Any]:

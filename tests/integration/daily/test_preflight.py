@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, ClassVar, NoReturn
@@ -11,17 +12,18 @@ from sqlalchemy import func, select
 
 from canaryd import status
 from canaryd.config import Budget, Price
-from canaryd.errors import ConfigError, CredentialsError
+from canaryd.errors import ConfigError, CredentialsError, MeasurementRefused
 from canaryd.metrics.snapshot import take_snapshot
 from canaryd.providers.base import ProviderError
 from canaryd.records import Ask, Grade, Reply, Sample, SampleKey
 from canaryd.runner import preflight
 from canaryd.runner.calls import Drain, Drained, drain
+from canaryd.runner.trust import clock_problem
 from canaryd.schedule import SlotPolicy
 from canaryd.status.build import series_status
 from canaryd.status.load import series_records
 from canaryd.store import harness, read, schema, studies
-from canaryd.store.epochs import deviations
+from canaryd.store.epochs import Deviation, add_deviation, deviations
 from canaryd.store.events import events
 from canaryd.testing import FakeClock, ScriptedProvider
 
@@ -134,6 +136,23 @@ def test_a_wrong_answer_to_the_trivial_task_is_an_event_and_stops_nothing(make_w
     assert (event.kind, event.detail) == ("canary_answer", {"answered": False})
 
 
+@pytest.mark.parametrize(("standing", "noted"), [("echo", True), ("reported", False)])
+def test_where_a_name_only_repeats_the_request_it_is_said_that_expect_resolved_holds_nobody(
+    make_world: Any, standing: str, noted: bool
+) -> None:
+    world = make_world(roles=("tracked",), expect_resolved="m-1")
+    world.answers["tracked"] = lambda ask, n: replace(good(ask), resolved_model="m-1", standing=standing)
+
+    async def found() -> preflight.Preflight:
+        slot = world.slot(world.at(1))
+        async with preflight.open_lanes(slot, ["tracked"]) as (lanes, _):
+            return await preflight.preflight(slot, lanes, asks=slot.owed())
+
+    finding = next(each for each in asyncio.run(found()).findings if each.check == "canary")
+    assert finding.problem is None
+    assert ("identifies nothing: expect_resolved holds nobody" in finding.note) == noted
+
+
 def test_a_run_without_the_trivial_task_is_a_deviation(make_world: Any) -> None:
     world = make_world()
     world.measure(1, canary=False)
@@ -161,16 +180,30 @@ def test_a_clock_before_what_is_stored_is_not_trusted(make_world: Any) -> None:
     world.measure(1)
     slot = world.slot(world.at(2))
     slot = replace(slot, clock=FakeClock(datetime(2027, 1, 1, 1, 30, tzinfo=UTC)))
-    assert preflight.clock_problem(slot.clock, slot.store) == (
+    assert clock_problem(slot.clock, slot.store) == (
         "the clock says 2027-01-01 01:30Z, but a sample was stored at 2027-01-01 03:10Z"
     )
     slot = replace(slot, clock=FakeClock(datetime(2027, 1, 1, 2, 30, tzinfo=UTC)))
-    assert preflight.clock_problem(slot.clock, slot.store) is None, "an hour is allowed"
+    assert clock_problem(slot.clock, slot.store) is None, "an hour is allowed"
     slot = replace(slot, clock=FakeClock(datetime(2007, 1, 1, tzinfo=UTC)))
-    assert (
-        preflight.clock_problem(slot.clock, slot.store)
-        == "the clock says 2007-01-01, which is before this canaryd was made"
-    )
+    assert clock_problem(slot.clock, slot.store) == "the clock says 2007-01-01, which is before this canaryd was made"
+
+
+def test_a_clock_that_leaps_ahead_closes_and_measures_nothing_until_a_person_notes_the_pause(make_world: Any) -> None:
+    world = make_world(roles=("tracked",))
+    world.measure(1)
+    asked = len(world.asked)
+    with pytest.raises(MeasurementRefused, match=r"the clock says 2027-04-02, 91 days after everything that is stored"):
+        world.measure(92, hour=4)
+    with pytest.raises(MeasurementRefused, match="nothing was closed"):
+        world.decide(366)
+    assert (len(world.asked), world.outcomes(2), world.outcomes(92)) == (asked, [], [])
+    world.measure(2)
+    assert world.outcomes(2) == [("tracked", 1, "completed", "")]
+    note = Deviation("s", "noted", world.at(92, 5), "the laboratory was closed", {}, at=world.clock.now())
+    add_deviation(world.store, note)
+    world.measure(92, hour=6)
+    assert (world.outcomes(3)[0][2], world.outcomes(92)[0][2]) == ("missed", "completed")
 
 
 def test_a_budget_of_50_calls_refuses_a_panel_of_78_before_the_first_call(make_world: Any) -> None:

@@ -1,12 +1,8 @@
-"""Which disturbance of the clocks is which, and when the calendar is not believed."""
-
-from datetime import UTC, datetime, timedelta
+"""Which disturbance of the clocks is which."""
 
 import pytest
 
-from canaryd.daemon.clocks import ClockWatch, Disturbance, Reading, disturbances, why_untrusted
-
-NOW = datetime(2027, 3, 1, 3, 10, tzinfo=UTC)
+from canaryd.daemon.clocks import ClockWatch, Disturbance, Reading, disturbances
 
 
 @pytest.mark.parametrize(
@@ -29,15 +25,3 @@ def test_a_watch_compares_with_its_last_look() -> None:
     watch = ClockWatch(lambda: next(readings))
     assert watch.look() == ("clock_step",)
     assert watch.look() == ()
-
-
-def test_a_clock_behind_the_store_is_not_believed() -> None:
-    assert why_untrusted(NOW, None) is None
-    assert why_untrusted(NOW, NOW + timedelta(minutes=59)) is None
-    behind = why_untrusted(NOW, NOW + timedelta(minutes=61))
-    assert behind is not None
-    assert "2027-03-01 04:11Z" in behind
-
-
-def test_a_clock_without_battery_is_not_believed() -> None:
-    assert "before canaryd existed" in str(why_untrusted(datetime(1970, 1, 1, tzinfo=UTC), None))
