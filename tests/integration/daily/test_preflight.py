@@ -134,6 +134,9 @@ def test_a_wrong_answer_to_the_trivial_task_is_an_event_and_stops_nothing(make_w
     with world.store.read() as connection:
         (event,) = events(connection, "s", first=world.at(1), last=world.at(1))
     assert (event.kind, event.detail) == ("canary_answer", {"answered": False})
+    values = take_snapshot(world.store, ["s"], policy=POLICY, now=world.clock.now()).values
+    told = values["event_last_timestamp_seconds"]
+    assert told == {("s", "tracked", "canary_answer"): event.at.timestamp()}
 
 
 @pytest.mark.parametrize(("standing", "noted"), [("echo", True), ("reported", False)])
