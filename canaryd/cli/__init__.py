@@ -14,6 +14,8 @@ from typing import NoReturn
 import click
 
 from canaryd import __version__
+from canaryd.cli.manual import epilog
+from canaryd.cli.options import global_options, in_place
 from canaryd.errors import EXIT_CRASH, EXIT_INTERRUPTED, EXIT_PIPE, CanarydError, UsageError
 
 #: Every command, the module it lives in and what `canaryd --help` says of it.
@@ -67,7 +69,7 @@ class LazyGroup(click.Group):
         # A command may be called as no Python function can (`import`).
         command = getattr(module, f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name)
         assert isinstance(command, click.Command)
-        return command
+        return in_place(command, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the command list of `--help` from the table, without importing anything."""
@@ -77,6 +79,8 @@ class LazyGroup(click.Group):
 
 @click.command(
     cls=LazyGroup,
+    params=global_options(is_root=True),
+    epilog=epilog(""),
     context_settings={
         "help_option_names": ["-h", "--help"],
         "max_content_width": 110,
@@ -84,17 +88,15 @@ class LazyGroup(click.Group):
     },
 )
 @click.version_option(__version__, message="canaryd %(version)s")
-@click.option("--config", "config_file", metavar="FILE", help="The configuration file (else $CANARYD_CONFIG).")
-@click.pass_context
-def cli(ctx: click.Context, config_file: str | None) -> None:
+def cli() -> None:
     """Did the model behind this name change, or was I unlucky?
 
     canaryd asks a frozen panel every day of a tracked and of a control model and says "changed" only when the rule that
     was registered beforehand says so. `canaryd demo` shows the whole of it in two minutes.
 
     An option may also stand in the environment, $CANARYD_STATUS_SERIES for `status --series`; the command line wins.
+    The options below may stand before a command or after it.
     """
-    ctx.obj = config_file
 
 
 def main() -> NoReturn:

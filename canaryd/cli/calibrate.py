@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from canaryd.cli.context import load_config
 from canaryd.cli.numbers import FiniteRange
 from canaryd.config import SeriesConfig
 from canaryd.errors import ConfigError, MeasurementRefused, UsageError
+from canaryd.messages import progress, say
 from canaryd.wording import counted
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def screen_command(config_file: str | None, /, *, pool: Path | None, as_json: bo
 
     with _laboratory(config_file, chosen["series_name"], pool=pool, generate=chosen) as lab:
         arm = lab.arm(chosen["arm_name"])
-        with asking("screening") as on_landed:
+        with progress("screening") as on_landed:
             collected = screen_pool(lab, arm, on_landed=on_landed)
         report = calibration_of(lab, arm).to_json()
     click.echo(json.dumps(report, indent=1) if as_json else screen_text(report))
@@ -80,7 +80,7 @@ def confirm_command(config_file: str | None, /, *, pool: Path | None, as_json: b
 
     with _laboratory(config_file, chosen["series_name"], pool=pool) as lab:
         arm = lab.arm(chosen["arm_name"])
-        with asking("confirming") as on_landed:
+        with progress("confirming") as on_landed:
             collected = confirm_kept(lab, arm, on_landed=on_landed)
         report = calibration_of(lab, arm).to_json()
     click.echo(json.dumps(report, indent=1) if as_json else confirm_text(report))
@@ -125,14 +125,14 @@ def design_command(
         power = f"z {rule.mde.z_confidence:g} and {rule.mde.z_power:g}, target {100 * target:g}"
         click.echo(design_text(design, power=power))
     for warning in warnings:
-        click.echo(f"warning: {warning}", err=True)
+        say(f"warning: {warning}")
     if chosen["picture"]:
         chosen["picture"].write_bytes(design_svg(design, target=target))
-        click.echo(f"picture {chosen['picture']}", err=True)
+        say(f"picture {chosen['picture']}")
     if out:
         named = out.resolve() == found.lab.series.panel.resolve()
         following = "next: canaryd validate run && canaryd register" if named else "name it as the panel of the series"
-        click.echo(f"{out}: written and frozen, {counted(len(found.kept), 'item')}; {following}", err=True)
+        say(f"{out}: written and frozen, {counted(len(found.kept), 'item')}; {following}")
 
 
 @calibrate.command("predict")
@@ -209,20 +209,8 @@ def _default_pool(series: SeriesConfig, generate: dict[str, Any] | None) -> Path
     if generate is None:
         raise UsageError(f"{pool}: there is no pool; `canaryd calibrate screen` generates one, or name yours")
     seed_file = generate_pool(pool, size=generate["size"], families=generate["families"])
-    click.echo(f"{pool}: generated; its seed is in {seed_file}, keep it private while the panel is in use", err=True)
+    say(f"{pool}: generated; its seed is in {seed_file}, keep it private while the panel is in use")
     return pool
-
-
-@contextmanager
-def asking(label: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar on standard error while a study asks; yield what tells it how far that is."""
-    with click.progressbar(length=1, label=label, file=sys.stderr, show_pos=True) as bar:
-
-        def on_landed(landed: int, of: int) -> None:
-            bar.length = of
-            bar.update(landed - bar.pos)
-
-        yield on_landed
 
 
 def _require_whole(collected: Collected, stage: str) -> None:

@@ -11,6 +11,7 @@ import click
 
 from canaryd.cli.numbers import INSIDE, SHARE, FiniteRange
 from canaryd.errors import UsageError
+from canaryd.messages import say
 
 if TYPE_CHECKING:
     from canaryd.compare.build import CompareParams
@@ -103,7 +104,7 @@ def compare(
     if names[0] == names[1]:
         remarks.append(f"{names[0]}: is given on both sides, so nothing can differ; name two files or two selections")
     for remark in remarks:
-        click.echo(f"warning: {remark}", err=True)
+        say(f"warning: {remark}")
     how: build.Unscored = "wrong" if unscored == "wrong" else "exclude"
     result = build.compare(sides[0], sides[1], unscored=how, params=_params(**numbers))
     if as_json:

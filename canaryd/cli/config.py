@@ -12,6 +12,7 @@ import click
 from canaryd.cli.context import find_config, load_config
 from canaryd.config import Config, SeriesConfig
 from canaryd.errors import StoreUnavailable
+from canaryd.messages import say
 from canaryd.wording import counted
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def check_command(config_file: str | None) -> None:
         panel = frozen_panel(series)
         protocol, warnings = check_registration(series, panel, information=known_information(loaded, series))
         for warning in warnings:
-            click.echo(f"warning: {warning}", err=True)
+            say(f"warning: {warning}")
         _build_arms(loaded, panel=panel, name=series.name)
         standing = _require_as_registered(loaded, series, panel=panel)
         sizes = f"{counted(len(panel.items), 'item')}, {counted(len(series.arms), 'arm')}"
@@ -84,10 +85,9 @@ def _check_service(loaded: Config) -> None:
 
     address = address_of(loaded.service.listen)
     if address is not None and not address.ip.is_loopback:
-        click.echo(
+        say(
             f"warning: daemon.listen {loaded.service.listen} faces other machines; the daemon starts only with a "
-            "--web.config.file that has tls_server_config, or with --web.insecure-listen",
-            err=True,
+            "--web.config.file that has tls_server_config, or with --web.insecure-listen"
         )
     if loaded.service.backup is None and file_of(parse_url(loaded.store_url)) is not None:
         click.echo(

@@ -8,6 +8,7 @@ from pathlib import Path
 from canaryd.config import Config, parse
 from canaryd.errors import ConfigError
 from canaryd.files import read_text
+from canaryd.messages import detail
 
 
 def find_config(flag: str | None) -> Path:
@@ -47,4 +48,5 @@ def load_config(flag: str | None) -> Config:
         ConfigError: there is none, it cannot be read, or a key in it is refused.
     """
     path = find_config(flag)
+    detail(f"the configuration is {path.resolve()}")
     return parse(read_text(path), path=path)

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from canaryd.daemon.signals import Signals
+from canaryd.messages import manner
 from canaryd.service_config import LOG_LEVELS
 
 _LEVELS = click.Choice(LOG_LEVELS)
@@ -33,7 +34,8 @@ _LEVELS = click.Choice(LOG_LEVELS)
 @click.option(
     "--log-level",
     type=_LEVELS,
-    help="The least important line logged, instead of `log_level` under [daemon] (else info).",
+    help="The least important line logged, instead of `log_level` under [daemon] (else info); -q means error, -v "
+    "debug.",
 )
 @click.pass_obj
 def daemon(
@@ -49,4 +51,5 @@ def daemon(
     from canaryd.cli.context import find_config
     from canaryd.daemon.resident import Options, run_daemon
 
-    run_daemon(Options(find_config(config_file), listen, web_config, insecure, log_level), signals=signals)
+    level = log_level or ("error" if manner().quiet else "debug" if manner().verbose else None)
+    run_daemon(Options(find_config(config_file), listen, web_config, insecure, level), signals=signals)

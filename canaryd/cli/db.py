@@ -9,6 +9,7 @@ import click
 
 from canaryd.cli.context import load_config
 from canaryd.errors import StoreUnavailable, UsageError
+from canaryd.messages import require_consent
 from canaryd.wording import counted
 
 
@@ -102,14 +103,16 @@ def roles_command() -> None:
 @db.command("expire-texts")
 @click.option("--series", "series_name", help="Which series, where there are several.")
 @click.option("--before", required=True, metavar="DATE", help="Texts of slots before this UTC date go.")
-@click.option("--yes", is_flag=True, help="Really; without it the command only says what it would do.")
+@click.option("--yes", is_flag=True, help="Do not ask; needed where nobody can be asked.")
 @click.pass_obj
 def expire_texts_command(config_file: str | None, series_name: str | None, before: str, yes: bool) -> None:
     """Let the texts of old replies go; digests, grades and token counts stay, and the ledger still covers them.
 
-    What has gone cannot be graded again; `canaryd regrade` counts it as expired.
+    What has gone cannot be graded again; `canaryd regrade` counts it as expired. It asks before it deletes, and refuses
+    where nobody can be asked.
     """
     from canaryd.runner.clock import clock_of
+    from canaryd.store import read
     from canaryd.store.engine import open_store
     from canaryd.store.retention import expire_texts, stored_texts
 
@@ -123,10 +126,9 @@ def expire_texts_command(config_file: str | None, series_name: str | None, befor
     if limit > now.date():
         raise UsageError(f"--before is {limit}, but texts of days to come cannot go yet; name today or a day before it")
     with open_store(config.store_url) as store:
-        if not yes:
-            with store.read() as connection:
-                owed = counted(stored_texts(connection, series, before=limit), "reply text")
-            click.echo(f"would delete {owed} of {series} before {limit} for good; say --yes to do it")
-            return
+        with store.read() as connection:
+            read.series(connection, series)
+            owed = counted(stored_texts(connection, series, before=limit), "reply text")
+        require_consent(f"delete {owed} of {series} before {limit}", yes=yes)
         gone = counted(expire_texts(store, series, before=limit, now=now), "reply text")
     click.echo(f"{gone} of {series} before {limit} deleted; their digests and grades stay")

@@ -12,8 +12,8 @@ HEAD = """\
 # Commands
 
 Printed by `python -m canaryd.cli.documentation`, and held to it by a test. Results go to standard output, messages to
-standard error; `--json` gives one document with a `schema_version`, whose changes only ever add keys. Exit codes are in
-the README.
+standard error; `--json` gives one document with a `schema_version`, whose changes only ever add keys. Exit codes,
+files and environment stand at the end of the first section.
 """
 
 

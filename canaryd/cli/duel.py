@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from canaryd.messages import say
 from canaryd.wording import counted
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def lint_command(fixture: Path) -> None:
         )
     questions = parse_fixture(data, source=str(fixture))
     for notice in notices_of(questions, source=str(fixture)):
-        click.echo(f"warning: {notice}", err=True)
+        say(f"warning: {notice}")
     click.echo(f"{fixture}: clean, {counted(len(questions), 'question')}")
 
 
@@ -57,7 +58,7 @@ def register_command(plan: Path) -> None:
         require_entry(substrate, folder=project.folder)
     is_new = register_duel(project)
     for warning in warnings_of(project.duel):
-        click.echo(f"warning: {warning}", err=True)
+        say(f"warning: {warning}")
     what = "registered" if is_new else "was registered before"
     found = project.duel
     sizes = f"{counted(len(found.questions), 'question')}, {counted(len(found.anchors), 'anchor')}"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -12,8 +14,11 @@ import click
 
 from canaryd.cli.context import load_config
 from canaryd.cli.numbers import FiniteRange
+from canaryd.colours import has_colours
 from canaryd.errors import EXIT_INTERRUPTED, CanarydError
 from canaryd.status import as_text, ask_daemon, check_status, read_status, with_invalid_text
+
+_COLOURS = {"●": "green", "!": "yellow", "×": "red"}
 
 
 @click.command()
@@ -48,7 +53,7 @@ def status(
     """
     say = partial(_said, config_file, series_name, as_json=as_json, include_invalid=include_invalid)
     if every_s is None:
-        click.echo(say())
+        _echo(say())
     else:
         _watch(say, every_s=every_s)
 
@@ -60,7 +65,7 @@ def _watch(say: Callable[[], str], *, every_s: float) -> None:
         while True:
             if sys.stdout.isatty():
                 click.clear()
-            click.echo(said, err=is_error)
+            _echo(said, err=is_error)
             sys.stdout.flush()
             time.sleep(every_s)
             try:
@@ -70,6 +75,14 @@ def _watch(say: Callable[[], str], *, every_s: float) -> None:
     except KeyboardInterrupt:
         click.echo("\ncanaryd: not watched any more", err=True)
         click.get_current_context().exit(EXIT_INTERRUPTED)
+
+
+def _echo(text: str, *, err: bool = False) -> None:
+    """Print a status, the marks of its lines coloured where the stream gets colours."""
+    colours = has_colours(sys.stderr if err else sys.stdout, os.environ)
+    if colours:
+        text = re.sub(f"(?m)^[{''.join(_COLOURS)}](?= )", lambda mark: click.style(mark[0], fg=_COLOURS[mark[0]]), text)
+    click.echo(text, err=err, color=colours)
 
 
 def _said(config_file: str | None, series_name: str | None, *, as_json: bool, include_invalid: bool) -> str:

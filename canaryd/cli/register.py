@@ -10,6 +10,7 @@ import click
 
 from canaryd.cli.context import load_config
 from canaryd.errors import UsageError
+from canaryd.messages import say
 from canaryd.runner.clock import clock_of
 from canaryd.windows import Grid, utc_date
 from canaryd.wording import counted
@@ -42,7 +43,7 @@ def register(config_file: str | None, series_name: str | None, start: str) -> No
     file = file_of(parse_url(config.store_url))
     path = write_document(subject, document, elsewhere=file.parent if file else Path.cwd())
     for warning in registered.warnings:
-        click.echo(f"warning: {warning}", err=True)
+        say(f"warning: {warning}")
     rule = registered.prereg.rule
     click.echo(f"registered {chosen.name}: {registered.prereg.digest}")
     click.echo(f"  panel        {panel.name} {panel.version}, {counted(len(panel.items), 'item')}, {panel.digest}")

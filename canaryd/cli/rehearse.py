@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import date, timedelta
 
 import click
@@ -11,6 +10,7 @@ from canaryd.cli.context import load_config
 from canaryd.cli.interrupt import end_gently
 from canaryd.config import Config, SeriesConfig
 from canaryd.errors import MeasurementRefused, UsageError
+from canaryd.messages import progress
 from canaryd.records import Run, Verdict
 from canaryd.runner.clock import clock_of, set_demo_clock
 from canaryd.windows import utc_date
@@ -36,14 +36,14 @@ def rehearse(config_file: str | None, days: int, series_name: str | None) -> Non
     end_gently()
     verdicts: list[Verdict] = []
     runs: list[Run] = []
-    with click.progressbar(length=days, label="days", file=sys.stderr, show_pos=True) as bar:
+    with progress("days", length=days) as on_day:
         for number in range(days):
             day = first + timedelta(days=number)
             set_demo_clock(config, day, minute=config.schedule.due_minute)
             result = measure_slot(config, series, slot_date=day)
             runs += result.runs
             verdicts += result.verdicts
-            bar.update(1)
+            on_day(number + 1, days)
         set_demo_clock(config, first + timedelta(days=days), minute=0)
         verdicts += decide_due(config, series.name)
     last = first + timedelta(days=days - 1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from canaryd.cli.context import load_config
 from canaryd.cli.numbers import FiniteRange
 from canaryd.config import Config, SeriesConfig
 from canaryd.errors import ConfigError, UsageError
+from canaryd.messages import progress, say
 from canaryd.prereg import Prereg
 from canaryd.records import Item
 
@@ -78,14 +78,9 @@ def simulate(
         rates=_rates(config, series, protocol=protocol, items=items, source=wanted["rates"]),
         wanted=wanted,
     )
-    bar = click.progressbar(length=100, label="simulating", file=sys.stderr)
-
-    def progress(done: int, total: int) -> None:
-        bar.update(100 * done // total - bar.pos)
-
-    with bar:
+    with progress("simulating") as on_done:
         try:
-            found = operating_characteristics(plan, np.random.default_rng(seed), progress=progress)
+            found = operating_characteristics(plan, np.random.default_rng(seed), progress=on_done)
         except ValueError as error:
             raise UsageError(f"this cannot be simulated: {error}") from None
     answer = {"schema_version": 1, "series": series.name, "seed": seed, "rates": wanted["rates"], **found.to_json()}
@@ -94,7 +89,7 @@ def simulate(
         from canaryd.report.plots import characteristics_svg
 
         picture.write_bytes(characteristics_svg(answer))
-        click.echo(f"picture {picture}", err=True)
+        say(f"picture {picture}")
 
 
 def _registration(config: Config, series: SeriesConfig) -> tuple[Prereg, tuple[Item, ...]]:
@@ -104,7 +99,7 @@ def _registration(config: Config, series: SeriesConfig) -> tuple[Prereg, tuple[I
     panel = frozen_panel(series)
     protocol, warnings = check_registration(series, panel, information=known_information(config, series))
     for warning in warnings:
-        click.echo(f"warning: {warning}", err=True)
+        say(f"warning: {warning}")
     return protocol, protocol.measured(panel.items)
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from canaryd.cli.calibrate import asking
 from canaryd.cli.context import load_config
 from canaryd.errors import MeasurementRefused
+from canaryd.messages import progress
 from canaryd.wording import counted
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def run_command(config_file: str | None, series_name: str | None) -> None:
     from canaryd.studies.validate import run_session
 
     with _laboratory(config_file, series_name) as lab:
-        with asking("validating") as on_landed:
+        with progress("validating") as on_landed:
             collected = run_session(lab, on_landed=on_landed)
         name, today = lab.series.name, lab.today
     if collected.missing:

@@ -11,6 +11,7 @@ from typing import Any, TextIO
 import structlog
 from structlog.tracebacks import ExceptionDictTransformer
 
+from canaryd.colours import has_colours
 from canaryd.providers.secret import Secret, redact
 
 LEVELS = ("critical", "error", "warning", "info", "debug")
@@ -48,7 +49,11 @@ def configure_logs(
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,
     )
-    last = structlog.dev.ConsoleRenderer() if out.isatty() else AsJson(journal=is_journal(out, os.environ))
+    last = (
+        structlog.dev.ConsoleRenderer(colors=has_colours(out, os.environ))
+        if out.isatty()
+        else AsJson(journal=is_journal(out, os.environ))
+    )
     formatter = structlog.stdlib.ProcessorFormatter(
         processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, last], foreign_pre_chain=shared
     )

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 from canaryd.config import Config
 from canaryd.demo.plan import FULL, QUICK, DemoPlan
 from canaryd.errors import EXIT_INTERRUPTED, UsageError
+from canaryd.messages import progress
 from canaryd.status import Status, as_text, check_status, read_status
 
 
@@ -57,10 +58,10 @@ def demo(folder: Path | None, no_drop: bool, quick: bool, seed: int, port: int, 
 def _play(plan: DemoPlan, config: Config) -> None:
     from canaryd.demo.play import play
 
-    with click.progressbar(length=plan.days, label="days", show_pos=True) as bar:
+    with progress("days", length=plan.days) as reached:
 
         def on_day(day: int) -> None:
-            bar.update(day - bar.pos)
+            reached(day, plan.days)
             if day in (plan.baseline_days, plan.baseline_days + 2 * plan.window_days, plan.days):
                 click.echo(f"\n\nstatus after day {day}:\n\n{as_text(read_status(config))}\n")
 

@@ -103,3 +103,18 @@ def test_a_priority_stands_before_the_line(monkeypatch: pytest.MonkeyPatch, tmp_
     root.setLevel(level)
     structlog.reset_defaults()
     assert [line[:4] for line in (tmp_path / "journal").read_text().splitlines()] == ["<4>{", "<6>{"]
+
+
+@pytest.mark.parametrize(("refused", "has_colours"), [("", True), ("1", False)])
+def test_a_terminal_gets_lines_for_a_person_in_colour_unless_refused(
+    lines: tuple[io.StringIO, list[str]], monkeypatch: pytest.MonkeyPatch, refused: str, has_colours: bool
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "")
+    monkeypatch.setenv("CANARYD_NO_COLOR", refused)
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
+    configure_logs("info", count=lambda _: None, stream=terminal)
+    structlog.get_logger("canaryd.test").info("said")
+    assert "said" in terminal.getvalue()
+    assert ("\x1b[" in terminal.getvalue()) is has_colours

@@ -34,7 +34,7 @@ resident.Options = lambda *_: None
 resident.run_daemon = lambda _, *, signals: print(signals.wait())
 sys.modules[resident.__name__] = resident
 sys.meta_path.insert(0, Early())
-sys.argv = ["canaryd", "--config", __CONFIG__, "daemon"]
+sys.argv = ["canaryd", "daemon", "--config", __CONFIG__]
 from canaryd.cli import main
 main()
 """

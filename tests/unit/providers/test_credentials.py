@@ -19,6 +19,15 @@ def test_the_first_place_wins(tmp_path: Path) -> None:
     both = Credentials(allow_env=True, files={"openai": str(named)})
     assert find_secret("openai", both, env=env).reveal() == f"{KEY}systemd"
     systemd.unlink()
+    flagged = tmp_path / "flagged" / "openai"
+    flagged.parent.mkdir()
+    flagged.write_text(f"{KEY}flag")
+    env["CANARYD_CREDENTIALS_DIR"] = str(flagged.parent)
+    assert find_secret("openai", both, env=env).reveal() == f"{KEY}flag"
+    systemd.write_text(f"{KEY}systemd")
+    assert find_secret("openai", both, env=env).reveal() == f"{KEY}systemd"
+    systemd.unlink()
+    flagged.unlink()
     assert find_secret("openai", both, env=env).reveal() == f"{KEY}config"
     assert find_secret("openai", Credentials(allow_env=True), env=env).reveal() == f"{KEY}env-file"
     del env["OPENAI_FILE"]
