@@ -23,6 +23,7 @@ from canaryd.daemon.copies import export_copy
 from canaryd.daemon.counting import counted_calls
 from canaryd.daemon.errands import ERRANDS, Report, run_errand
 from canaryd.daemon.logs import configure_logs
+from canaryd.daemon.memory import close_memory
 from canaryd.daemon.pages import page_files, write_page
 from canaryd.daemon.sandboxes import counted_programs
 from canaryd.daemon.worker import Order
@@ -39,6 +40,7 @@ _STDIN = 0
 def main() -> int:
     """Obey the order on stdin; return the exit code of the contract."""
     order = Order.from_line(_order_line())
+    close_memory()  # not before its parent has seen when it began, to hand the lease over to it
     report = _reporter()
     config = parse(order.config_text, path=Path(order.config_path))
     configure_logs(

@@ -265,7 +265,9 @@ class Desk:
             return None
         with store.read() as connection:
             lease = current_lease(connection, self.name)
-        return lease if lease is not None and lease.holder in (this_process(), self._heir) else None
+        if lease is None or self._heir is None:
+            return None
+        return lease if any(map(lease.holder.is_same_process, (this_process(), self._heir))) else None
 
     def facts(self) -> dict[str, JsonValue]:
         """Return what only this process knows of the series, for `canaryd status`."""

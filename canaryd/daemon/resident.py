@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry, PlatformCollector, ProcessColle
 
 from canaryd.daemon.desk import Loaded
 from canaryd.daemon.logs import configure_logs
+from canaryd.daemon.memory import close_memory
 from canaryd.daemon.notify import Notifier
 from canaryd.daemon.pages import page_files
 from canaryd.daemon.reload import load
@@ -47,6 +48,7 @@ def run_daemon(options: Options, *, signals: Signals) -> None:
         UsageError: an address of the command line cannot be listened on, or one is taken.
         StoreUnavailable: the store is missing, or its schema is not current.
     """
+    close_memory()
     registry, settled = CollectorRegistry(), CollectorRegistry()
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)

@@ -115,7 +115,7 @@ def held(store: Store, series: str, *, clock: Clock) -> Iterator[Lease]:
     me, parent = this_process(), os.getppid()
     with store.read() as connection:
         found = current_lease(connection, series)
-    was_handed_over = found is not None and found.holder == me and clock.now() < found.expires_at
+    was_handed_over = found is not None and found.holder.is_same_process(me) and clock.now() < found.expires_at
     lease = acquire_lease(store, series, holder=me, now=clock.now(), policy=LEASE_POLICY)
     try:
         yield lease

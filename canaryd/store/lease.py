@@ -48,7 +48,8 @@ def acquire_lease(store: Store, series: str, *, holder: Holder, now: datetime, p
     try:
         with store.write() as connection:
             found = current_lease(connection, series, lock=True)
-            if found is not None and found.holder != holder and _is_held(found, now=now, is_alive=policy.is_alive):
+            is_others = found is not None and not found.holder.is_same_process(holder)
+            if found is not None and is_others and _is_held(found, now=now, is_alive=policy.is_alive):
                 raise _held(found)
             lease = Lease(series, 1 if found is None else found.term + 1, holder, now + policy.ttl)
             values = _values(lease, now)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PROC = Path("/proc")
+#: The start of a process that exists, and that /proc hides from this one.
+_UNSEEN = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,11 @@ class Holder:
     pid: int
     process_start: int
 
+    def is_same_process(self, other: Holder) -> bool:
+        """Whether both are one process; a start that was not seen may be any."""
+        mine, its = (self.host, self.machine, self.pid), (other.host, other.machine, other.pid)
+        return mine == its and _starts_agree(self.process_start, other.process_start)
+
 
 def this_process() -> Holder:
     """Return the calling process as a holder."""
@@ -31,14 +38,19 @@ def this_process() -> Holder:
 
 def holder_of(pid: int) -> Holder:
     """Return a process of this machine as a holder."""
-    return Holder(host=socket.gethostname(), machine=_machine(), pid=pid, process_start=_process_start(pid) or 0)
+    return Holder(host=socket.gethostname(), machine=_machine(), pid=pid, process_start=_process_start(pid) or _UNSEEN)
 
 
 def is_alive(holder: Holder) -> bool:
     """Whether the holder may still run: False only for a process of this very machine that has ended."""
     if not holder.machine or holder.machine != _machine():
         return True
-    return _process_start(holder.pid) == holder.process_start
+    start = _process_start(holder.pid)
+    return start is not None and _starts_agree(start, holder.process_start)
+
+
+def _starts_agree(one: int, other: int) -> bool:
+    return one == other or _UNSEEN in (one, other)
 
 
 def _machine() -> str:
@@ -51,11 +63,24 @@ def _machine() -> str:
 
 
 def _process_start(pid: int) -> int | None:
-    """Return field 22 of /proc/PID/stat; None for a process that does not exist or has become a zombie."""
+    """Return field 22 of /proc/PID/stat; None for a process that does not exist or has become a zombie.
+
+    One that keeps its memory closed is not in /proc for others where that is mounted so (`ProtectProc=invisible`).
+    """
     try:
         stat = (_PROC / str(pid) / "stat").read_text()
     except OSError:
-        return None
+        return _UNSEEN if _exists(pid) else None
     # The command name stands in brackets and may hold anything, brackets and spaces included.
     state, *rest = stat.rpartition(")")[2].split()
     return None if state in {"Z", "X"} else int(rest[18])
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

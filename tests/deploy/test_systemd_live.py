@@ -215,6 +215,8 @@ def test_the_key_is_in_no_environment_no_command_line_and_no_journal(machine: Ma
     journal = machine.out("journalctl", "--unit=canaryd", "--output=json", "--lines=all")
     assert KEY not in journal
     assert {json.loads(line)["PRIORITY"] for line in journal.splitlines()} >= {"6"}
+    memory = f"/proc/{machine.shown('canaryd', 'MainPID')}/mem"
+    assert machine.out("stat", "--format=%U", memory).strip() == "root", "only root may look into it"
 
 
 def test_what_a_model_writes_cannot_leave_the_other_unit(machine: Machine) -> None:

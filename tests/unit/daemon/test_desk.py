@@ -19,7 +19,7 @@ from canaryd.resources import resource
 from canaryd.store import read
 from canaryd.store.engine import Store, open_store
 from canaryd.store.harness import keep_duration
-from canaryd.store.lease import LeasePolicy, acquire_lease, current_lease, release_lease
+from canaryd.store.lease import LeasePolicy, acquire_lease, current_lease, hand_over, release_lease
 from canaryd.store.process import Holder, is_alive, this_process
 from canaryd.store.regrades import Regrade, append_regrade
 from canaryd.store.write import append_alarm, end_run, register_series
@@ -329,6 +329,15 @@ def test_a_daemon_that_ends_with_its_child_gives_back_what_the_child_had(room: R
     room.workers[0].code = 0
     room.desk.give_up(room.store, now=room.clock.now())
     assert room.holder_pid() == 0
+
+
+def test_a_child_may_give_the_series_back_to_a_parent_that_it_does_not_see_in_procfs(room: Room) -> None:
+    room.tick(at(1, 3, 10))
+    lease = acquire_lease(room.store, "s", holder=this_process(), now=at(1, 3, 10), policy=POLICY)
+    unseen = replace(this_process(), process_start=0)
+    hand_over(room.store, lease, to=unseen, now=at(1, 3, 10), policy=POLICY)
+    room.workers[0].code = 70
+    assert room.tick(at(1, 3, 11)).startswith("idle")
 
 
 def test_what_a_killed_child_could_not_give_back_is_given_back_for_it(room: Room) -> None:

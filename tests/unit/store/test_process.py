@@ -68,3 +68,30 @@ def test_without_procfs_nothing_is_taken_for_dead(monkeypatch: pytest.MonkeyPatc
     assert (unknown.machine, unknown.process_start) == ("", 0)
     assert is_alive(unknown)
     assert is_alive(holder)
+
+
+def test_a_process_that_procfs_hides_lives_as_long_as_it_exists(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    me = this_process()
+    other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    seen = process.holder_of(other.pid)
+    monkeypatch.setattr(process, "_PROC", tmp_path)
+    monkeypatch.setattr(process, "_machine", lambda: me.machine)
+    hidden = process.holder_of(other.pid)
+    assert hidden == replace(seen, process_start=0)
+    assert is_alive(hidden)
+    assert is_alive(seen)
+    other.communicate(b"\n")
+    assert not is_alive(hidden)
+    assert not is_alive(seen)
+
+
+def test_a_start_that_was_not_seen_may_be_any() -> None:
+    me = this_process()
+    hidden = replace(me, process_start=0)
+    assert me.is_same_process(hidden)
+    assert hidden.is_same_process(me)
+    assert not me.is_same_process(replace(me, process_start=1))
+    assert not me.is_same_process(replace(hidden, pid=me.pid + 1))
+    assert not me.is_same_process(replace(hidden, machine="elsewhere"))
