@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
+from canaryd.demo.server import free_port
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/method.md").read_text()
 
@@ -35,8 +37,10 @@ def output_of(block: Block, folder: Path) -> list[str]:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     printed: list[str] = []
     for command in block.commands:
+        # The demo's models listen on a port of their own, which may be taken on this machine; no figure depends on it.
+        port = ["--port", str(free_port())] if command.startswith("canaryd demo") else []
         done = subprocess.run(
-            command.split(),
+            [*command.split(), *port],
             cwd=ROOT if "tests/" in command else folder,
             env={"PATH": path, "HOME": str(folder)},
             capture_output=True,
