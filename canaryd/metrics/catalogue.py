@@ -148,6 +148,7 @@ run_in_progress | series | Whether a run of the series is open and its process l
 run_zero_pass | series arm | Whether not one answer of the latest measured run passed.
 resolved_model_changed_timestamp_seconds | series arm | When another model than before was last reported.
 input_tokens_changed_timestamp_seconds | series arm | When the same items last took other input tokens.
+event_last_timestamp_seconds | series arm kind | When an event of this kind last happened to the arm.
 next_run_timestamp_seconds | series | When the next slot is due; it stays while that slot is owed.
 schedule_lateness_seconds | series | How late the latest measured slot was first started.
 store_size_bytes | | Size of the store.

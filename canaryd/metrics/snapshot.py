@@ -179,6 +179,9 @@ def _add_events(connection: Connection, values: Values, *, known: Known, today: 
         mine = [event for event in happened if event.arm == arm.name]
         rolls = [event.at for event in mine if event.kind == "model_roll"]
         shifts = [event.at for event in mine if event.kind == "input_tokens"]
+        for kind in sorted({event.kind for event in mine}):
+            latest = max(event.at for event in mine if event.kind == kind)
+            values.add("event_last_timestamp_seconds", latest, known.name, arm.name, kind)
         values.add("resolved_model_changes_total", len(rolls), known.name, arm.name)
         values.add("resolved_model_changed_timestamp_seconds", max(rolls, default=None), known.name, arm.name)
         values.add("input_tokens_changed_timestamp_seconds", max(shifts, default=None), known.name, arm.name)

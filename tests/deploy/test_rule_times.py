@@ -36,6 +36,7 @@ LIMITS = {
     "CanarydBackupStale": "> 3 * 86400",
     "CanarydResolvedModelChanged": "< 2 * 86400",
     "CanarydInputTokensChanged": "< 2 * 86400",
+    "CanarydArmEvent": "< 2 * 86400",
     "CanarydSentinelUnjudged": ">= 2",
     "CanarydErrorRateHigh": "> 0.05",
     "CanarydBudgetNearLimit": "> 0.9",
@@ -59,6 +60,7 @@ HELD: dict[str, tuple[Change, ...]] = {
     "CanarydZeroPass": ((f"run_zero_pass{{{ARM}", 0, 1), (f'arm_info{{{ARM}, role="tracked"', 1, 1)),
     "CanarydResolvedModelChanged": ((f"resolved_model_changed_timestamp_seconds{{{ARM}", None, 3600),),
     "CanarydInputTokensChanged": ((f"input_tokens_changed_timestamp_seconds{{{ARM}", None, 3600),),
+    "CanarydArmEvent": ((f'event_last_timestamp_seconds{{{ARM}, kind="configuration"', None, 3600),),
     "CanarydHeadroomLost": ((f"baseline_score_ratio{{{ARM}", 0.89, 0.9),),
     "CanarydUnderpowered": (
         (f'window_mde_ratio{{{ARM}, window="latest"', 0.05, 0.06),

@@ -42,6 +42,7 @@ FIRING = {
     "CanarydUnderpowered",
     "CanarydResolvedModelChanged",
     "CanarydInputTokensChanged",
+    "CanarydArmEvent",
     "CanarydHarnessDriftRefused",
     "CanarydAcknowledged",
     "CanarydWatchdog",

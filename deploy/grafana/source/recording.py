@@ -207,6 +207,7 @@ def _add_what_is_rare(config: Config, recording: Recording) -> None:
             [
                 Event(SERIES, "tracked", plan.date_of(plan.change_day), "model_roll", {}, now),
                 Event(SERIES, "tracked", plan.date_of(plan.days), "input_tokens", {}, now),
+                Event(SERIES, "control", plan.date_of(plan.days), "canary_answer", {}, now),
             ],
             lease=lease,
         )
