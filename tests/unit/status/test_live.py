@@ -6,9 +6,11 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -84,9 +86,10 @@ def test_what_the_daemon_knows(serving: Any) -> None:
     ("body", "status", "why"),
     [
         (json.dumps(FACTS).encode(), 200, "a daemon of another store answers there"),
-        (b"Unauthorized", 401, "it answers with status 401"),
+        (b"not ready", 503, "it answers with status 503"),
         (b"[]", 200, "what answers there is no daemon"),
-        (b"<html>", 200, "no answer of a daemon within 2 s (JSONDecodeError)"),
+        (b"<html>", 200, "what answers there is no daemon"),
+        (b'{"running_since": "2027-03-02T08:11:00+00:00"}', 200, "what answers there is no daemon"),
     ],
 )
 def test_what_is_not_told_is_unknown(serving: Any, body: bytes, status: int, why: str) -> None:
@@ -105,6 +108,56 @@ def test_nothing_there_and_something_that_never_answers(monkeypatch: pytest.Monk
         mute.listen()
         assert ask_daemon(address, store="x").unknown == "no answer of a daemon within 0 s (TimeoutError)"
     assert ask_daemon("nonsense", store="x").unknown == "nothing answers (ValueError)"
+
+
+def test_a_password_is_not_known_and_that_is_said(serving: Any) -> None:
+    address = serving(b"Unauthorized", 401)
+    assert ask_daemon(address, store="x").unknown == (
+        "it wants a user and a password (--web.config.file), which status has not, so what only it knows is not asked; "
+        f"see http://{address}/-/status"
+    )
+
+
+@pytest.fixture
+def answering() -> Iterator[Callable[[bytes, int], str]]:
+    """Return a function that starts a server which says some bytes so often, one by one while the other end listens."""
+    open_sockets: list[socket.socket] = []
+
+    def start(said: bytes, times: int) -> str:
+        listening = socket.create_server(("127.0.0.1", 0))
+        open_sockets.append(listening)
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection, suppress(OSError):
+                connection.recv(65536)
+                for _ in range(times):
+                    connection.sendall(said)
+
+        threading.Thread(target=serve, daemon=True).start()
+        return f"127.0.0.1:{listening.getsockname()[1]}"
+
+    yield start
+    for each in open_sockets:
+        each.close()
+
+
+@pytest.mark.parametrize("said", [b"", b"\x15\x03\x01\x00\x02\x02\x46"])
+def test_tls_is_not_spoken_and_that_is_said(answering: Any, said: bytes) -> None:
+    address = answering(said, 1)
+    assert ask_daemon(address, store="x").unknown == (
+        "it does not answer without TLS, which status does not speak, so what only it knows is not asked; "
+        f"see https://{address}/-/status"
+    )
+
+
+def test_a_server_that_dribbles_gets_no_longer_than_a_mute_one(answering: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each look at the clock takes half a second, and every byte comes before its own patience is over.
+    looks = count()
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(looks) / 2))
+    address = answering(b"HTTP/1.1 200 OK\r\nX: 1\r\n", 10_000)
+    assert ask_daemon(address, store="x").unknown == "no answer of a daemon within 2 s (TimeoutError)"
+    assert next(looks) == 5
 
 
 def test_every_reason_has_a_command() -> None:
