@@ -111,6 +111,7 @@ BEDROCK = Facts(
     The credential reads `ACCESS_KEY_ID:SECRET_ACCESS_KEY`, with `:SESSION_TOKEN` behind it for temporary keys.
     Without one AWS's own chain finds the keys (a role, a profile), and an arm for which it finds none is refused; set
     `AWS_EC2_METADATA_DISABLED=true` where no role is wanted. What the shared files say of the endpoint is not obeyed.
+    The requests by which the chain fetches keys are its own, and take a proxy from the environment.
 
     boto3 knows no asyncio: a call that its deadline ended may keep a thread and a connection until the server lets
     go of them.
