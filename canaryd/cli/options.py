@@ -87,11 +87,13 @@ def _tell_calls() -> None:
     from canaryd.records import Ask, Reply
     from canaryd.runner.calls import call
 
+    asked = call.get()
+
     async def told(ask: Ask, provider: Provider) -> Reply:
         began_s = time.monotonic()
         how = "no answer"
         try:
-            reply = await provider.ask(ask)
+            reply = await asked(ask, provider)
             how = f"answered, {reply.stop}"
         except ProviderError as error:
             how = error.kind
