@@ -24,6 +24,7 @@ from canaryd.regrade.replies import Bench, regrade
 from canaryd.regrade.verdicts import format_moves
 from canaryd.report.markdown import as_markdown
 from canaryd.report.render import build_document, load_report
+from canaryd.runner import programs
 from canaryd.sandbox import Bwrap
 from canaryd.sandbox.backends import Transcript
 from canaryd.store import regrades
@@ -287,10 +288,13 @@ def test_a_program_that_once_ran_out_of_time_is_looked_at_twice(store: Store, mo
     came_back = tuple(test["returns"] for test in item.target["tests"])
     runs = iter([graders.JobResult("timeout"), graders.JobResult("returned", came_back)])
     monkeypatch.setattr(sandbox, "probe", lambda **_: None)
-    monkeypatch.setattr(sandbox, "execute", lambda *_, **__: next(runs))
     right = Grade(1.0, answered=True, passed=True, grader="code@1")
     measured.day(1, "new", {row["id"]: graders.right_reply(item)}, **{row["id"]: right})
-    assert regrade(store, "s", since=None, now=NOW, bench=bench()).identical == 1
+    counted = programs.execute.set(lambda *_, **__: next(runs))
+    try:
+        assert regrade(store, "s", since=None, now=NOW, bench=bench()).identical == 1
+    finally:
+        programs.execute.reset(counted)
     assert next(runs, None) is None
 
 
