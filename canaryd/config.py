@@ -16,7 +16,7 @@ from canaryd.judging import JudgeConfig, judge_of
 from canaryd.params import json_values, request_params
 from canaryd.records import JUDGE_GRADER, Arm, Role
 from canaryd.service_config import ServiceConfig, parse_service
-from canaryd.tables import Table, parse_table
+from canaryd.tables import Table, Taken, parse_table
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
@@ -146,13 +146,15 @@ class Config:
         raise UsageError(f"{self.path}: there is no series {name!r}; there is {names}")
 
 
-def parse(text: str, *, path: Path) -> Config:
+def parse(text: str, *, path: Path, taken: list[Taken] | None = None) -> Config:
     """Return the Config of a TOML text; relative paths in it are taken from the folder of `path`.
+
+    Every value in force is noted in `taken`, with its line where it is no default.
 
     Raises:
         ConfigError: a key is unknown, missing, of the wrong type or out of range; one sentence with file, line and key.
     """
-    root = parse_table(text, source=path.name)
+    root = parse_table(text, source=path.name, taken=taken)
     folder = path.resolve().parent
     store = root.table("store")
     store_url = _store_url(store.take("url", str, default="sqlite:///canaryd.db"), store, folder=folder)

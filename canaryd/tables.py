@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from difflib import SequenceMatcher
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
 from canaryd.errors import ConfigError
@@ -20,11 +20,26 @@ _HEADER = re.compile(r"\s*\[(?P<array>\[)?\s*(?P<name>[A-Za-z0-9_.\s\-]+?)\s*\]+
 _LITERAL_KEY = re.compile(r"(?<![\w-])(?:sk-\w|(?:AKIA|ASIA)[0-9A-Z]|xox[bp]-\w|ghp_\w|AIza\w)[\w-]*")
 
 
+class Taken(NamedTuple):
+    """A value that was taken, under its full name, with the line it stands on; None is a default."""
+
+    name: str
+    value: Any
+    line: int | None
+
+
 class Table:
     """One TOML table that is emptied key by key; what is left at the end is unknown and refused."""
 
     def __init__(
-        self, values: Mapping[str, Any], *, source: str, text: str, path: str = "", absent_in: Table | None = None
+        self,
+        values: Mapping[str, Any],
+        *,
+        source: str,
+        text: str,
+        path: str = "",
+        absent_in: Table | None = None,
+        taken: list[Taken] | None = None,
     ) -> None:
         self._left = dict(values)
         self._known: list[str] = []
@@ -33,6 +48,8 @@ class Table:
         self.source = source
         self.path = path
         self._text = text
+        #: Every value that was taken of the document so far, from this table or another.
+        self.taken: list[Taken] = [] if taken is None else taken
 
     def __contains__(self, key: str) -> bool:
         return key in self._left
@@ -72,6 +89,7 @@ class Table:
         self._known.append(key)
         if key not in self._left:
             if default is not None:
+                self._note(key, default)
                 return default
             self.refuse_misspelt(key, kind)
             if self._absent_in is not None:
@@ -84,7 +102,14 @@ class Table:
             self.refuse(key, f"is {as_toml(value)}, but must be {_example(kind)}")
         if check and (why := check(value)):
             self.refuse(key, f"is {as_toml(value)}, but {why}")
+        self._note(key, value)
         return value
+
+    def _note(self, key: str, value: Any) -> None:
+        """Keep what was taken; a table and an array of tables are noted by their own keys."""
+        if isinstance(value, dict) or (isinstance(value, list) and all(isinstance(each, dict) for each in value)):
+            return
+        self.taken.append(Taken(f"{self.path}.{key}" if self.path else key, value, self.line_of(key)))
 
     def optional(self, key: str, kind: type[T], *, check: Callable[[T], str | None] | None = None) -> T | None:
         """Return the value of `key`, or None when it is absent."""
@@ -121,7 +146,7 @@ class Table:
         values = self.take(key, dict, default={})
         path = f"{self.path}.{key}" if self.path else key
         absent_in = None if values else self
-        return Table(values, source=self.source, text=self._text, path=path, absent_in=absent_in)
+        return Table(values, source=self.source, text=self._text, path=path, absent_in=absent_in, taken=self.taken)
 
     def optional_table(self, key: str) -> Table | None:
         """Return the sub-table `key`, or None when it is absent."""
@@ -137,12 +162,15 @@ class Table:
             self.refuse(key, f"must be an array of tables, written [[{key}]]")
         path = f"{self.path}.{key}" if self.path else key
         return [
-            Table(value, source=self.source, text=self._text, path=f"{path}[{n}]") for n, value in enumerate(values)
+            Table(value, source=self.source, text=self._text, path=f"{path}[{n}]", taken=self.taken)
+            for n, value in enumerate(values)
         ]
 
     def rest(self) -> dict[str, Any]:
         """Return every key that was not taken, and take it."""
         left, self._left = self._left, {}
+        for key, value in left.items():
+            self.taken.append(Taken(f"{self.path}.{key}" if self.path else key, value, self.line_of(key)))
         return left
 
     def done(self) -> None:
@@ -169,8 +197,8 @@ class Table:
                 self.refuse(left, f"is unknown; did you mean {key}? It is missing here")
 
 
-def parse_table(text: str, *, source: str) -> Table:
-    """Return the root table of a TOML text.
+def parse_table(text: str, *, source: str, taken: list[Taken] | None = None) -> Table:
+    """Return the root table of a TOML text; what is taken from it and the tables in it is noted in `taken`.
 
     Raises:
         ConfigError: the text is not TOML, or a key of a provider stands in it; the message has the line.
@@ -184,7 +212,7 @@ def parse_table(text: str, *, source: str) -> Table:
         place = f"{source}:{line.group(1)}" if line else source
         raise ConfigError(f"{place}: this is not valid TOML ({error}); mend that line") from None
     _refuse_literal_keys(values, text, source=source)
-    return Table(values, source=source, text=text)
+    return Table(values, source=source, text=text, taken=taken)
 
 
 _EXAMPLES: dict[type, str] = {

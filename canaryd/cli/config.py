@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, is_dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 
 from canaryd.cli.context import find_config, load_config
-from canaryd.config import Config, SeriesConfig
+from canaryd.cli.keys import key_warning, keys_of
+from canaryd.config import Config, SeriesConfig, parse
 from canaryd.errors import StoreUnavailable
+from canaryd.files import read_text
 from canaryd.messages import say
-from canaryd.wording import counted
+from canaryd.tables import Taken
+from canaryd.wording import as_toml, counted
 
 if TYPE_CHECKING:
     from canaryd.panel import Panel
@@ -27,15 +29,45 @@ def config() -> None:
 @config.command("show")
 @click.pass_obj
 def show_command(config_file: str | None) -> None:
-    """Print every value that is in force, defaults included; no key ever stands in it."""
+    """Print every value that is in force, and where it comes from.
+
+    That is a line of the file, a default, the environment or an option. An address that is a key shows its host only; no other key ever stands in a configuration.
+    """
     path = find_config(config_file)
-    origin = (
-        "--config" if config_file else "$CANARYD_CONFIG" if os.environ.get("CANARYD_CONFIG") else "the usual places"
-    )
+    named = os.environ.get("CANARYD_CONFIG")
+    origin = "--config" if config_file else "$CANARYD_CONFIG" if named else "the first of the usual places"
     click.echo(f"# {path.resolve()} (from {origin})")
-    loaded = load_config(config_file)
-    for name, value in _flat(asdict(loaded)):
-        click.echo(f"{name} = {value}")
+    taken: list[Taken] = []
+    parse(read_text(path), path=path, taken=taken)
+    for variable in ("CREDENTIALS_DIRECTORY", "CANARYD_CREDENTIALS_DIR"):
+        if folder := os.environ.get(variable):
+            click.echo(f"credentials_dir = {as_toml(folder)}  # environment: ${variable}, or --credentials-dir")
+    for one in taken:
+        value, place = _in_force(one, file=path.name)
+        click.echo(f"{one.name} = {as_toml(value)}  # {place}")
+
+
+def _in_force(one: Taken, *, file: str) -> tuple[Any, str]:
+    """Return what stands for a value, and where it comes from."""
+    variable = _OVERRIDES.get(one.name, "")
+    if os.environ.get(variable):
+        return os.environ[variable], f"environment: ${variable}, for the daemon"
+    value = _host_only(one.value) if one.name.endswith(".heartbeat_url") else one.value
+    return value, "default" if one.line is None else f"{file}:{one.line}"
+
+
+#: What an option of the daemon, given by the environment, is stronger than.
+_OVERRIDES = {"daemon.listen": "CANARYD_DAEMON_LISTEN", "daemon.log_level": "CANARYD_DAEMON_LOG_LEVEL"}
+
+
+def _host_only(url: str) -> str:
+    """Return an address without its path, which is what makes it a key.
+
+    >>> _host_only("https://ping.example/3f2a-77")
+    'https://ping.example/***'
+    """
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}/***"
 
 
 @config.command("check")
@@ -50,6 +82,9 @@ def check_command(config_file: str | None) -> None:
     from canaryd.runner.registering import check_registration, known_information
 
     loaded = load_config(config_file)
+    for name, key in keys_of(loaded, loaded.series).items():
+        if warning := key_warning(name, key):
+            say(f"warning: {warning}")
     _check_service(loaded)
     for series in loaded.series:
         panel = frozen_panel(series)
@@ -105,18 +140,3 @@ def _build_arms(loaded: Config, *, panel: Panel, name: str) -> None:
     build = provider_builder(loaded, panel)
     for arm in loaded.one_series(name).asked:
         build(arm)
-
-
-def _flat(value: Any, *, name: str = "") -> list[tuple[str, str]]:
-    if isinstance(value, dict):
-        rows = []
-        for key, inner in value.items():
-            rows += _flat(inner, name=f"{name}.{key}" if name else str(key))
-        return rows
-    if isinstance(value, list | tuple) and any(isinstance(each, dict) or is_dataclass(each) for each in value):
-        rows = []
-        for place, inner in enumerate(value):
-            rows += _flat(inner, name=f"{name}[{place}]")
-        return rows
-    shown = str(value) if isinstance(value, Path) else repr(value)
-    return [(name, shown)] if value is not None else []

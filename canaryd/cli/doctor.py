@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -34,14 +35,26 @@ def doctor(config_file: str | None, series_name: str | None) -> None:
     problems = 0
     with open_store(config.store_url) as store:
         click.echo(f"ok    store        {store.name}")
+        chosen = [config.one_series(series_name)] if series_name else config.series
+        _show_keys(config, chosen)
         problems += _examine_webhook(config)
-        for series in [config.one_series(series_name)] if series_name else config.series:
+        for series in chosen:
             click.echo(f"{series.name}:")
             problems += _examine_series(config, series, store=store)
     if problems:
         raise MeasurementRefused(
             f"{counted(problems, 'check')} failed; each FAIL above says what to do", reason="doctor"
         )
+
+
+def _show_keys(config: Config, series: Iterable[SeriesConfig]) -> None:
+    """Print where each key comes from and the end of its digest, by which two keys are told apart."""
+    from canaryd.cli.keys import key_warning, keys_of
+
+    for name, key in keys_of(config, series).items():
+        click.echo(f"ok    key          {name} from {key.source}, SHA-256 ends in {key.fingerprint}")
+        if warning := key_warning(name, key):
+            click.echo(f"      warning: {warning}")
 
 
 def _examine_webhook(config: Config) -> int:

@@ -15,8 +15,9 @@ from canaryd.cli import cli
 from canaryd.status.remedies import REMEDIES, remedy
 
 PACKAGE = Path(__file__).parents[2] / "canaryd"
-#: Whole pages, in which a command may stand as a name only.
-PAGES = {"document.py", "documentation.py"}
+#: Whole pages, in which a command may stand as a name only, and examples, whose files are not there and which have a
+#: test of their own.
+PAGES = {"document.py", "documentation.py", "manual.py"}
 HINT = re.compile(r"`(canaryd [^`]*)`|(?:next|run):\s+(canaryd [^,;)\n]*)|^(canaryd .*)$")
 
 
