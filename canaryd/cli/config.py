@@ -31,7 +31,8 @@ def config() -> None:
 def show_command(config_file: str | None) -> None:
     """Print every value that is in force, and where it comes from.
 
-    That is a line of the file, a default, the environment or an option. An address that is a key shows its host only; no other key ever stands in a configuration.
+    That is a line of the file, a default, the environment or an option. An address that is a key shows its host only;
+    no other key ever stands in a configuration.
     """
     path = find_config(config_file)
     named = os.environ.get("CANARYD_CONFIG")
