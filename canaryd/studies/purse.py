@@ -8,7 +8,7 @@ from datetime import date
 
 from canaryd.errors import MeasurementRefused
 from canaryd.records import Arm, Ask
-from canaryd.runner.budget import Amount, cost, price_on, shortfall, total
+from canaryd.runner.budget import Amount, cost, most_input, most_output, price_on, shortfall, total
 from canaryd.store.harness import Spending, spending
 from canaryd.store.judges import judge_spending
 from canaryd.store.sentinels import burst_spending
@@ -27,11 +27,12 @@ class Allowed:
 def allowed(lab: Laboratory, asks: Sequence[Ask], *, arms: Mapping[str, Arm]) -> Allowed:
     """Return how many of the asks the day's and the month's budget cover, beside what runs and studies used up.
 
-    Tokens of a call are foreseen from what the arm's studies took so far; on its first call from max_tokens, where that
-    is set.
+    Tokens of a call are foreseen from what the arm's studies took so far; before they took any, as the most that they
+    can be.
 
     Raises:
-        MeasurementRefused: the budget is in money, and an arm has no price that is in force.
+        MeasurementRefused: the budget is in money, and an arm has no price that is in force; or it is in tokens or
+            money, and what a call of an arm takes cannot be foreseen.
     """
     budget, today = lab.series.budget, lab.today
     if budget.counts_money:
@@ -47,10 +48,14 @@ def allowed(lab: Laboratory, asks: Sequence[Ask], *, arms: Mapping[str, Arm]) ->
     known = {arm.name: arm for arm in lab.series.asked} | dict(arms)
     used = [(day, _amount(lab, known.get(name), usage=usage)) for rows in spent for (name, day), usage in rows.items()]
     of_day, of_month = total(each for day, each in used if day == today), total(each for _, each in used)
-    each_call = {name: _amount(lab, arm, usage=_per_call(arm, spent[0])) for name, arm in arms.items()}
+    if budget.counts_tokens:
+        _require_foreseen(arms, spent[0])
+    means = {name: _mean(name, spent[0]) for name in arms}
     planned = Amount()
     for count, ask in enumerate(asks):
-        planned = planned.plus(each_call[ask.arm])
+        arm = arms[ask.arm]
+        usage = means[ask.arm] or Spending(1, most_input(ask), most_output(arm) or 0)
+        planned = planned.plus(_amount(lab, arm, usage=usage))
         if why := shortfall(budget, planned, day=of_day, month=of_month):
             return Allowed(count, why)
     return Allowed(len(asks), None)
@@ -72,14 +77,24 @@ def _amount(lab: Laboratory, arm: Arm | None, *, usage: Spending) -> Amount:
     return Amount(usage.calls, usage.input_tokens + usage.output_tokens, money)
 
 
-def _per_call(arm: Arm, spent: Mapping[tuple[str, date], Spending]) -> Spending:
-    before = [usage for (name, _), usage in spent.items() if name == arm.name]
+def _require_foreseen(arms: Mapping[str, Arm], spent: Mapping[tuple[str, date], Spending]) -> None:
+    for name, arm in arms.items():
+        if most_output(arm) is None and _mean(name, spent) is None:
+            raise MeasurementRefused(
+                f"what a call of arm {name!r} takes cannot be foreseen: it sets no limit on output, and no study of it "
+                "tells; set params.max_tokens, or take the budget's limits in tokens and money away for the first one",
+                reason="budget",
+            )
+
+
+def _mean(arm: str, spent: Mapping[tuple[str, date], Spending]) -> Spending | None:
+    """Return what a call of an arm took on average in the studies that reported it, None where none did."""
+    before = [usage for (name, _), usage in spent.items() if name == arm and usage.output_tokens]
     calls = sum(usage.calls for usage in before)
-    if calls:
-        return Spending(
-            1,
-            -(-sum(usage.input_tokens for usage in before) // calls),
-            -(-sum(usage.output_tokens for usage in before) // calls),
-        )
-    most = arm.params.get("max_tokens")
-    return Spending(1, 0, most if isinstance(most, int) else 0)
+    if not calls:
+        return None
+    return Spending(
+        1,
+        -(-sum(usage.input_tokens for usage in before) // calls),
+        -(-sum(usage.output_tokens for usage in before) // calls),
+    )

@@ -234,10 +234,16 @@ def test_the_budget_of_a_day_is_not_exceeded_and_the_next_day_goes_on(bench: Ben
 
 
 def test_tokens_and_money_are_foreseen_from_what_was_used(bench: Bench) -> None:
-    lab = with_budget(bench.lab, Budget(tokens_per_day=300))
+    lab = with_budget(bench.lab, Budget(tokens_per_day=600))
+    with pytest.raises(MeasurementRefused, match="what a call of arm 'tracked' takes cannot be foreseen: it sets no"):
+        screen_pool(lab, lab.series.tracked)
+    assert bench.asked == 0
     arm = dataclasses.replace(lab.series.tracked, params={"max_tokens": 100})
-    assert screen_pool(lab, arm).landed == 3, "nothing is known yet: three calls of at most 100 tokens"
-    assert screen_pool(lab, arm).landed == 30, "9 tokens a call: 273 are left"
+    assert screen_pool(lab, arm).landed == 1, "nothing is known yet: 100 tokens of output and one for each byte sent"
+    (ask,) = bench.asks
+    assert 300 < 100 + len(ask.system) + len(ask.prompt) < 600
+    lab = with_budget(bench.lab, Budget(tokens_per_day=300))
+    assert screen_pool(lab, arm).landed == 32, "9 tokens a call: 291 are left"
     with pytest.raises(MeasurementRefused, match="no price of 'm' on 'simulated' is in force"):
         screen_pool(with_budget(bench.lab, Budget(money_per_day=1)), arm)
     price = Price("simulated", "m", NOON.date(), 0.0, 1e6)
