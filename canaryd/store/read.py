@@ -228,14 +228,15 @@ def newest_sample_at(connection: Connection) -> datetime | None:
 
 
 def newest_known_at(connection: Connection) -> datetime | None:
-    """Return the latest moment that the store tells of: a sample, a registration or first day, a person's decision."""
-    series = schema.series.c
+    """Return the latest moment that the store tells of: a sample, a registration or first day, a decision."""
+    series, note = schema.series.c, schema.validity.c
     registered, first = connection.execute(select(func.max(series.registered_at), func.max(series.start_date))).one()
     known = (
         newest_sample_at(connection),
         registered,
         None if first is None else datetime.combine(first, time(), UTC),
         connection.scalar(select(func.max(contract.deviation.c.at))),
+        connection.scalar(select(func.max(note.at)).where(note.reason == "operator")),
     )
     return max((moment for moment in known if moment is not None), default=None)
 

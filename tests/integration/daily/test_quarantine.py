@@ -45,6 +45,14 @@ def played(make_world: Any) -> Any:
     return world
 
 
+def test_a_slot_of_a_study_that_ended_long_ago_can_be_set_aside(make_world: Any) -> None:
+    world = make_world()
+    world.measure(1)
+    world.at(200, 0)
+    set_aside(world.store, "s", slot_date=date(2027, 1, 1), arm=None, reason="wrong key", now=world.clock.now())
+    assert world.decide(200) != (), "the calendar is believed, for a person acted by it"
+
+
 def test_verdicts_that_rest_on_a_set_aside_slot_are_superseded(make_world: Any) -> None:
     world = played(make_world)
     assert kinds(world) == [(1, "insufficient_data"), (2, "change"), (3, "no_change_detected")]
