@@ -52,6 +52,8 @@ credentials() {
         [ -f "$key" ] || continue
         name=${key##*/canaryd.}
         echo "LoadCredential=$name:/etc/credstore/canaryd.$name"
+        # Without a default, a file that is gone would keep the whole unit from starting; an empty key closes its arms.
+        printf '%s\n' "SetCredential=$name:\\n"
     done
 }
 
@@ -91,8 +93,10 @@ install_all() {
     systemd systemctl daemon-reload
     echo "installed; next:"
     echo "  edit /etc/canaryd/config.toml, put keys as /etc/credstore/canaryd.NAME (0600) and run this script again"
+    echo "  systemctl enable --now canaryd-sandbox.socket"
     echo "  canaryd-service db upgrade && canaryd-service register && canaryd-service doctor"
-    echo "  systemctl enable --now canaryd-sandbox.socket canaryd.service"
+    echo "  systemctl enable --now canaryd.service"
+    echo "after an update: systemctl stop canaryd, canaryd-service db upgrade, systemctl start canaryd"
 }
 
 case "${1:-}" in

@@ -143,6 +143,7 @@ def test_an_update_keeps_the_configuration_and_finds_the_keys(tmp_path: Path) ->
     assert (tmp_path / "etc/systemd/system/canaryd.service.d/credentials.conf").read_text().splitlines() == [
         "[Service]",
         "LoadCredential=openai_api_key:/etc/credstore/canaryd.openai_api_key",
+        r"SetCredential=openai_api_key:\n",
     ]
     assert (tmp_path / "etc/credstore").stat().st_mode & 0o777 == 0o700
 

@@ -260,6 +260,27 @@ def test_a_daemon_that_hangs_is_started_again(machine: Machine) -> None:
     assert machine.shown("canaryd", "MainPID") not in ("0", hanging)
 
 
+def test_a_key_that_is_gone_closes_its_arms_and_ends_no_daemon(machine: Machine) -> None:
+    machine.out("mv", "/etc/credstore/canaryd.openai_api_key", "/root/kept")
+    machine.out("systemctl", "restart", "canaryd")
+    assert machine.shown("canaryd", "ActiveState") == "active"
+    doctor = machine.run("canaryd-service", "doctor")
+    assert doctor.returncode == 69
+    assert "the key is empty" in doctor.stdout
+    machine.out("mv", "/root/kept", "/etc/credstore/canaryd.openai_api_key")
+    machine.out("systemctl", "restart", "canaryd")
+    machine.out("canaryd-service", "doctor")
+
+
+def test_a_signal_to_canaryd_service_ends_the_command_too(machine: Machine) -> None:
+    watching = "canaryd-service status --watch >/root/watched 2>&1 & echo $!"
+    pid = machine.out("sh", "-c", watching).strip()
+    wait_for(lambda: "day 1" in machine.run("cat", "/root/watched").stdout, "status is shown")
+    machine.out("kill", pid)
+    wait_for(lambda: machine.run("kill", "-0", pid).returncode != 0, "the script ends")
+    assert machine.out("systemctl", "list-units", "--plain", "--no-legend", "canaryd-command-*") == ""
+
+
 def test_a_stop_is_a_success_and_a_wrong_configuration_is_not_tried_again(machine: Machine) -> None:
     machine.out("systemctl", "stop", "canaryd")
     assert (machine.shown("canaryd", "Result"), machine.shown("canaryd", "ExecMainStatus")) == ("success", "0")
