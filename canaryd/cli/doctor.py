@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from canaryd.cli.context import load_config
-from canaryd.errors import CanarydError, MeasurementRefused
+from canaryd.errors import CanarydError, MeasurementRefused, StoreUnavailable
 from canaryd.wording import counted
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from canaryd.runner.preflight import Finding
     from canaryd.runner.slot import Slot
     from canaryd.store.engine import Store
+
+_MEND_FIRST = "mend what the lines of the panel above say, then run `canaryd doctor` again: it tells what still differs"
 
 
 @click.command()
@@ -32,9 +34,8 @@ def doctor(config_file: str | None, series_name: str | None) -> None:
     from canaryd.store.engine import open_store
 
     config = load_config(config_file)
-    problems = 0
     with open_store(config.store_url) as store:
-        click.echo(f"ok    store        {store.name}")
+        problems = _examine_store(store)
         chosen = [config.one_series(series_name)] if series_name else config.series
         _show_keys(config, chosen)
         problems += _examine_webhook(config)
@@ -45,6 +46,20 @@ def doctor(config_file: str | None, series_name: str | None) -> None:
         raise MeasurementRefused(
             f"{counted(problems, 'check')} failed; each FAIL above says what to do", reason="doctor"
         )
+
+
+def _examine_store(store: Store) -> int:
+    """Print whether the store is whole and takes writes, as the daemon looks, and return how many checks failed."""
+    from canaryd.store.check import require_whole
+
+    try:
+        require_whole(store)
+        store.require_writes()
+    except StoreUnavailable as error:
+        click.echo(f"FAIL  store        {error}")
+        return 1
+    click.echo(f"ok    store        {store.name}")
+    return 0
 
 
 def _show_keys(config: Config, series: Iterable[SeriesConfig]) -> None:
@@ -86,10 +101,11 @@ def _examine_series(config: Config, series: SeriesConfig, *, store: Store) -> in
     else:
         findings = asyncio.run(_examine(slot))
     for finding in findings:
-        mark = "ok  " if finding.problem is None else "FAIL"
+        mark = "FAIL" if finding.problem is not None else "ok  " if finding.made else "skip"
         click.echo(f"{mark}  {finding.check:<11}  {finding.arm}  {finding.problem or finding.note}".rstrip())
         if finding.problem is not None:
-            click.echo(f"      -> {finding.cure}")
+            # No deviation can be accepted before the files are those of the series again.
+            click.echo(f"      -> {_MEND_FIRST if failed and finding.check == 'fingerprint' else finding.cure}")
     return failed + sum(finding.problem is not None for finding in findings)
 
 

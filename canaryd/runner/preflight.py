@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from canaryd import graders, sandbox
-from canaryd.errors import CanarydError, ConfigError, CredentialsError, MeasurementRefused
+from canaryd.errors import CanarydError, ConfigError, CredentialsError
 from canaryd.fingerprint import Fingerprint
 from canaryd.records import CONFIG_FAILURES, Ask, Failure, RunOutcome
 from canaryd.runner.drift import harnesses
@@ -23,6 +23,7 @@ from canaryd.runner.slot import Slot
 from canaryd.runner.spending import outlook
 from canaryd.runner.trust import clock_problem
 from canaryd.runner.validity import CANARY_FAILED, failure_of
+from canaryd.sandbox import SandboxUnavailable
 from canaryd.target_config import recorded
 
 Check = Literal["key", "arm", "fingerprint", "clock", "budget", "sandbox", "canary", "judge"]
@@ -43,10 +44,10 @@ CURES: Mapping[Check, str] = {
     "fingerprint": "restore what differs, or begin a new baseline with `canaryd deviation accept --reason TEXT`",
     "clock": "set the machine's clock (a time service keeps it right), then run again",
     "budget": "raise the limit or add the price in the configuration, or wait for the next day or month",
-    "sandbox": "install bubblewrap and allow user namespaces, or measure a panel without items of code",
     "canary": "look at what answers at the arm's base_url",
     "judge": "look at [series.judge]: what it grades would fail, and the rest of the day be measured without it",
 }
+_NOT_COMPARED = "not compared: the sandbox is a part of it and could not be looked at"
 #: What to do about a trivial task that failed in a way of which more is known.
 CANARY_CURES: Mapping[str, str] = {
     "auth": "check the key that the arm's credential names, and what the key is allowed to do",
@@ -75,7 +76,8 @@ CANARY_CURES: Mapping[str, str] = {
 class Finding:
     """What one check found of one arm; `problem` is None when the arm passed, `outcome` is how its run then ends.
 
-    `kind` is the failure of a trivial task that did not come back.
+    `kind` is the failure of a trivial task that did not come back; `advice` is what to do where more is known of the
+    problem than the check. One that was not `made` says nothing of the arm, and its note says why.
     """
 
     check: Check
@@ -84,6 +86,8 @@ class Finding:
     note: str = ""
     outcome: RunOutcome = "refused"
     kind: str = ""
+    advice: str = ""
+    made: bool = True
 
     @property
     def reason(self) -> str:
@@ -93,7 +97,7 @@ class Finding:
     @property
     def cure(self) -> str:
         """What to do about the problem."""
-        return CANARY_CURES.get(self.kind, CURES[self.check])
+        return self.advice or CANARY_CURES.get(self.kind) or CURES[self.check]
 
 
 @dataclass(slots=True)
@@ -154,13 +158,15 @@ async def preflight(
         found.findings.append(Finding("judge", slot.judge.config.identity, str(error)))
     if judge is not None:
         found.fingerprints = _fingerprints(slot, lanes, beside={**components, **judge})
+    compared = found.fingerprints if no_sandbox is None else {}
     ahead = outlook(slot, asks, canary=canary)
     for lane in lanes.values():
         lane.spare = ahead.spare
     for name in [arm.name for arm in slot.config.arms] if thorough else lanes:
         found.findings += [
-            Finding("sandbox", name, no_sandbox),
-            *([_fingerprint_finding(slot, name, now=found.fingerprints[name])] if name in found.fingerprints else []),
+            _sandbox_finding(name, no_sandbox),
+            *([_fingerprint_finding(slot, name, now=found.fingerprints[name])] if name in compared else []),
+            *([Finding("fingerprint", name, note=_NOT_COMPARED, made=False)] if no_sandbox is not None else []),
             Finding("clock", name, clock_problem(slot.clock, slot.store)),
             Finding("budget", name, ahead.problem),
         ]
@@ -185,8 +191,15 @@ async def _judge_finding(slot: Slot, plan: JudgePlan) -> Finding:
 
 
 async def arm_fingerprints(slot: Slot, lanes: Mapping[str, Lane]) -> dict[str, Fingerprint]:
-    """Return the harness of each arm as it is now."""
-    components, _ = await asyncio.to_thread(sandbox_state, slot)
+    """Return the harness of each arm as it is now.
+
+    Raises:
+        SandboxUnavailable: an item needs the sandbox, which is a part of the harness and cannot be looked at.
+        ConfigError, CredentialsError: the judge cannot be asked as configured.
+    """
+    components, no_sandbox = await asyncio.to_thread(sandbox_state, slot)
+    if no_sandbox is not None:
+        raise no_sandbox
     return _fingerprints(slot, lanes, beside={**components, **await judge_state(slot)})
 
 
@@ -212,14 +225,14 @@ async def judge_state(slot: Slot) -> Mapping[str, str]:
         await provider.aclose()
 
 
-def sandbox_state(slot: Slot) -> tuple[Mapping[str, str], str | None]:
+def sandbox_state(slot: Slot) -> tuple[Mapping[str, str], SandboxUnavailable | None]:
     """Return the components of the sandbox by name, and why it does not work; neither where no item needs it."""
     if not needs_sandbox(slot.panel.items):
         return {}, None
     try:
         result = sandbox.probe(backend=slot.backend, rng=random.SystemRandom())
-    except MeasurementRefused as error:
-        return {}, str(error)
+    except SandboxUnavailable as error:
+        return {}, error
     components = sandbox.components(result, backend=slot.backend)
     return {f"sandbox {name}": value for name, value in components.items()}, None
 
@@ -250,6 +263,12 @@ async def _canary(slot: Slot, lane: Lane, *, found: Preflight) -> None:
     lane.canary = graders.grade(CANARY, answer.text)
     wrong = "" if lane.canary.passed else "it came back with a wrong answer, which stops nothing"
     found.findings.append(Finding("canary", name, note=note or wrong))
+
+
+def _sandbox_finding(arm: str, trouble: SandboxUnavailable | None) -> Finding:
+    if trouble is None:
+        return Finding("sandbox", arm)
+    return Finding("sandbox", arm, trouble.problem, advice=trouble.cure)
 
 
 def _fingerprint_finding(slot: Slot, arm: str, *, now: Fingerprint) -> Finding:

@@ -25,6 +25,7 @@ __all__ = [
     "Bwrap",
     "Limits",
     "SandboxError",
+    "SandboxUnavailable",
     "SystemdSocket",
     "components",
     "default",
@@ -39,6 +40,15 @@ _GRACE_S = 4.0
 
 class SandboxError(Exception):
     """The sandbox could not run the program: the sample is a failure `sandbox_error`, never a wrong answer."""
+
+
+class SandboxUnavailable(MeasurementRefused):
+    """No program can be run confined on this host: `problem` says why, `cure` what to do."""
+
+    def __init__(self, why: str, *, cure: str) -> None:
+        self.problem = f"the sandbox for code items does not work: {why}"
+        self.cure = f"{cure}, or measure a panel without code items"
+        super().__init__(f"{self.problem}; {self.cure}", reason="sandbox_unavailable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,32 +158,28 @@ def probe(*, backend: Backend, rng: random.Random) -> JobResult:
     """Return the result of a program of known cost that looks around, after checking that it saw nothing it must not.
 
     Raises:
-        MeasurementRefused: reason `sandbox_unavailable`: items of code cannot be graded here, so nothing is measured.
+        SandboxUnavailable: items of code cannot be graded here, so nothing is measured.
     """
-    found = backend.complaints()
+    if found := backend.complaints():
+        raise SandboxUnavailable(", ".join(found), cure=backend.cure())
     try:
-        result = None if found else execute(_PROBE, backend=backend, rng=rng)
+        result = execute(_PROBE, backend=backend, rng=rng)
     except SandboxError as error:
-        raise _unavailable(str(error)) from None
-    if result is None:
-        raise _unavailable("; ".join(found))
-    if result.outcome != "returned":
-        raise _unavailable(f"a harmless program of known cost ended as {result.outcome}")
-    cost, environment, root, _ = result.outputs
-    if cost != _COST or not isinstance(environment, list) or not isinstance(root, list):
-        raise _unavailable("a program of known result returned another one")
-    seen = sorted(set(map(str, environment)) - _SEEN) + sorted(_HIDDEN.intersection(map(str, root)))
-    if seen:
-        raise _unavailable(f"a program inside can see {', '.join(seen)}")
+        raise SandboxUnavailable(str(error), cure=backend.cure()) from None
+    if (wrong := _wrong_with(result)) is not None:
+        raise SandboxUnavailable(wrong, cure=backend.cure())
     return result
 
 
-def _unavailable(why: str) -> MeasurementRefused:
-    """Return the refusal of everything that needs the sandbox."""
-    return MeasurementRefused(
-        f"the sandbox for code items does not work: {why}; run `canaryd doctor`, or measure a panel without code items",
-        reason="sandbox_unavailable",
-    )
+def _wrong_with(result: JobResult) -> str | None:
+    """Return why the sandbox of a probe cannot be trusted, None where it can."""
+    if result.outcome != "returned":
+        return f"a harmless program of known cost ended as {result.outcome}"
+    cost, environment, root, _ = result.outputs
+    if cost != _COST or not isinstance(environment, list) or not isinstance(root, list):
+        return "a program of known result returned another one"
+    seen = sorted(set(map(str, environment)) - _SEEN) + sorted(_HIDDEN.intersection(map(str, root)))
+    return f"a program inside can see {', '.join(seen)}" if seen else None
 
 
 def components(result: JobResult, *, backend: Backend, limits: Limits | None = None) -> Mapping[str, str]:

@@ -25,6 +25,9 @@ REPLY_BYTES = 160 * 1024
 #: The kernel takes this long at most to end what is left in a sandbox whose first process was killed.
 _GONE_S = 10.0
 SOCKET = "/run/canaryd-sandbox.sock"
+#: It is there where systemd runs.
+SYSTEMD = "/run/systemd/system"
+_START = "start it: `systemctl enable --now canaryd-sandbox.socket`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,9 @@ class Backend(Protocol):
 
     def complaints(self) -> list[str]:
         """Return why this backend cannot be trusted on this host; empty means it may be tried."""
+
+    def cure(self) -> str:
+        """Return what a person does where this backend does not work."""
 
     def exchange(self, request: bytes, *, wall_s: float) -> Transcript:
         """Send one request to a fresh sandbox and return what comes back in `wall_s` seconds at most.
@@ -99,11 +105,16 @@ class Bwrap:
         try:
             mode = Path(self.executable).stat().st_mode
         except OSError:
-            return [f"{self.executable} does not exist; install the distribution's package bubblewrap"]
-        found = [f"{self.executable} is setuid; use one that is not"] if mode & stat.S_ISUID else []
+            return [f"{self.executable} does not exist"]
+        found = [f"{self.executable} is setuid, and must not be"] if mode & stat.S_ISUID else []
         if "Seccomp:" not in Path("/proc/self/status").read_text(encoding="utf-8"):
-            found.append("the kernel has no seccomp; use one that has")
+            found.append("the kernel has no seccomp, and must have it")
         return found
+
+    def cure(self) -> str:
+        """Return what to do without it; where systemd runs, the unit's socket is the first thing to look for."""
+        bubblewrap = "install the distribution's package bubblewrap and allow user namespaces"
+        return f"{_START}; without that unit, {bubblewrap}" if Path(SYSTEMD).is_dir() else bubblewrap
 
     def exchange(self, request: bytes, *, wall_s: float) -> Transcript:
         """Run one child in a fresh sandbox; nothing of it is left when this returns."""
@@ -200,8 +211,17 @@ class SystemdSocket:
     def complaints(self) -> list[str]:
         """Return why the socket cannot be used."""
         if not Path(self.path).is_socket():
-            return [f"{self.path} is no socket; enable canaryd-sandbox.socket"]
+            return [f"{self.path} is no socket"]
         return []
+
+    def cure(self) -> str:
+        """Return how to start the socket, or where the unit behind one that takes connections says what it lacks."""
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+                connection.connect(self.path)
+        except OSError:
+            return _START
+        return "look at `journalctl -u 'canaryd-sandbox@*'`"
 
     def exchange(self, request: bytes, *, wall_s: float) -> Transcript:
         """Send one request over a connection of its own; systemd ends the instance when its main process does."""
@@ -219,4 +239,4 @@ class SystemdSocket:
 
 def default() -> Backend:
     """Return the unit's socket on a systemd host that has it, else bubblewrap."""
-    return SystemdSocket() if Path("/run/systemd/system").is_dir() and Path(SOCKET).is_socket() else Bwrap()
+    return SystemdSocket() if Path(SYSTEMD).is_dir() and Path(SOCKET).is_socket() else Bwrap()

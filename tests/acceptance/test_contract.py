@@ -123,6 +123,8 @@ def test_doctor_says_of_every_check_what_to_do(canaryd: Any, project: Path) -> N
     (project / "panel.jsonl").write_text(panel.replace("contract", "contrast", 1))
     panel_changed = say(canaryd, "doctor")
     assert (panel_changed.code, "FAIL  panel " in panel_changed.out) == (69, True), panel_changed.out
+    assert "-> mend what the lines of the panel above say, then run `canaryd doctor` again" in panel_changed.out
+    assert "deviation accept" not in panel_changed.out, "an edited panel is no deviation"
     (project / "canaryd.db").unlink()
     store_gone = say(canaryd, "doctor")
     assert (store_gone.code, "create it with `canaryd db upgrade`" in store_gone.err) == (66, True)

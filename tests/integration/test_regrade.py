@@ -52,6 +52,9 @@ class Broken:
     def complaints(self) -> list[str]:
         return ["there is none"]
 
+    def cure(self) -> str:
+        return "mend it"
+
     def tools(self) -> dict[str, str]:
         return {}
 

@@ -21,7 +21,7 @@ import pytest
 from canaryd import graders, panel, sandbox
 from canaryd.errors import MeasurementRefused
 from canaryd.graders import Job, JobResult
-from canaryd.sandbox import Bwrap, Limits, SandboxError, SystemdSocket, seccomp
+from canaryd.sandbox import Bwrap, Limits, SandboxError, SandboxUnavailable, SystemdSocket, seccomp
 from canaryd.sandbox.backends import Transcript, child_source
 
 real = pytest.mark.skipif(
@@ -49,6 +49,9 @@ class Scripted:
 
     def complaints(self) -> list[str]:
         return []
+
+    def cure(self) -> str:
+        return "mend the script"
 
     def tools(self) -> dict[str, str]:
         return {"sandbox": "scripted"}
@@ -165,13 +168,42 @@ def test_a_probe_that_goes_wrong_blocks_the_run(result: dict[str, Any]) -> None:
     assert "panel without code items" in str(refused.value)
 
 
-def test_a_probe_without_a_sandbox_blocks_the_run(tmp_path: Path) -> None:
-    with pytest.raises(MeasurementRefused, match="install the distribution's package bubblewrap"):
-        sandbox.probe(backend=Bwrap(executable=str(tmp_path / "bwrap")), rng=random.Random(1))
-    with pytest.raises(MeasurementRefused, match=r"enable canaryd-sandbox\.socket"):
-        sandbox.probe(backend=SystemdSocket(str(tmp_path / "s")), rng=random.Random(1))
-    with pytest.raises(MeasurementRefused, match="scripted trouble"):
-        sandbox.probe(backend=Scripted([]), rng=random.Random(1))
+def test_a_probe_without_a_sandbox_blocks_the_run_and_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = "start it: `systemctl enable --now canaryd-sandbox.socket`"
+    monkeypatch.setattr("canaryd.sandbox.backends.SYSTEMD", str(tmp_path / "none"))
+    absent = refusal(Bwrap(executable=str(tmp_path / "bwrap")))
+    assert "bwrap does not exist; install the distribution's package bubblewrap and allow user namespaces" in absent
+    assert "systemctl" not in absent, "no systemd runs here"
+    monkeypatch.setattr("canaryd.sandbox.backends.SYSTEMD", str(tmp_path))
+    assert f"bwrap does not exist; {start}; without that unit, install" in refusal(
+        Bwrap(executable=str(tmp_path / "bwrap"))
+    )
+    assert f"s is no socket; {start}, or measure a panel without code items" in refusal(
+        SystemdSocket(str(tmp_path / "s"))
+    )
+    assert "(scripted trouble); mend the script, or" in refusal(Scripted([]))
+
+
+def test_a_socket_that_refuses_is_started_and_behind_one_that_answers_the_journal_is_looked_at(tmp_path: Path) -> None:
+    backend = SystemdSocket(str(tmp_path / "s"))
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(backend.path)
+        refused = refusal(backend)
+        server.listen()
+        assert backend.cure() == "look at `journalctl -u 'canaryd-sandbox@*'`"
+    assert "Connection refused); start it: `systemctl enable --now canaryd-sandbox.socket`, or" in refused
+    assert "canaryd doctor" not in refused, "it is doctor who says so"
+
+
+def refusal(backend: Any) -> str:
+    """Return what a probe of a sandbox that does not work says."""
+    with pytest.raises(SandboxUnavailable) as refused:
+        sandbox.probe(backend=backend, rng=random.Random(1))
+    assert refused.value.reason == "sandbox_unavailable"
+    assert str(refused.value) == f"{refused.value.problem}; {refused.value.cure}"
+    return str(refused.value)
 
 
 def test_a_setuid_bubblewrap_is_refused(tmp_path: Path) -> None:
@@ -179,7 +211,7 @@ def test_a_setuid_bubblewrap_is_refused(tmp_path: Path) -> None:
     program.write_text("")
     program.chmod(0o4755)
 
-    assert Bwrap(executable=str(program)).complaints() == [f"{program} is setuid; use one that is not"]
+    assert Bwrap(executable=str(program)).complaints() == [f"{program} is setuid, and must not be"]
 
 
 @real

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
 import pytest
@@ -18,7 +19,9 @@ from canaryd.providers.base import ProviderError
 from canaryd.records import Ask, Grade, Reply, Sample, SampleKey
 from canaryd.runner import preflight
 from canaryd.runner.calls import Drain, Drained, drain
+from canaryd.runner.deviating import drift_of
 from canaryd.runner.trust import clock_problem
+from canaryd.sandbox import SystemdSocket
 from canaryd.schedule import SlotPolicy
 from canaryd.status.build import series_status
 from canaryd.status.load import series_records
@@ -154,6 +157,30 @@ def test_where_a_name_only_repeats_the_request_it_is_said_that_expect_resolved_h
     finding = next(each for each in asyncio.run(found()).findings if each.check == "canary")
     assert finding.problem is None
     assert ("identifies nothing: expect_resolved holds nobody" in finding.note) == noted
+
+
+def test_without_a_sandbox_the_harness_is_not_compared_and_cannot_be_accepted(
+    make_world: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    world = make_world()
+    with monkeypatch.context() as seen:
+        seen.setattr(preflight, "sandbox_state", lambda _slot: ({"sandbox child": "sha256:1"}, None))
+        world.measure(1)
+    monkeypatch.setattr(preflight, "needs_sandbox", lambda _items: True)
+    slot = replace(world.slot(world.at(2)), backend=SystemdSocket(str(tmp_path / "none")))
+
+    async def examine() -> list[preflight.Finding]:
+        async with preflight.open_lanes(slot, {"tracked"}) as (lanes, _):
+            return (await preflight.preflight(slot, lanes, asks=slot.owed(), canary=False)).findings
+
+    findings = {finding.check: finding for finding in asyncio.run(examine())}
+    assert findings["sandbox"].reason.startswith("sandbox_unavailable: the sandbox for code items does not work: ")
+    assert findings["sandbox"].cure.startswith("start it: `systemctl enable --now canaryd-sandbox.socket`")
+    fingerprint = findings["fingerprint"]
+    assert (fingerprint.problem, fingerprint.made) == (None, False)
+    assert fingerprint.note == "not compared: the sandbox is a part of it and could not be looked at"
+    with pytest.raises(MeasurementRefused, match=r"canaryd-sandbox\.socket"):
+        drift_of(slot)
 
 
 def test_a_run_without_the_trivial_task_is_a_deviation(make_world: Any) -> None:
