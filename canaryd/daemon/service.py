@@ -32,7 +32,7 @@ from canaryd.runner.clock import Clock, clock_of
 from canaryd.runner.trust import clock_problem
 from canaryd.schedule import policy_of
 from canaryd.store import acknowledgements
-from canaryd.store.check import quick_problem
+from canaryd.store.check import require_whole
 from canaryd.store.engine import Store, open_store, parse_url, revision, shown
 from canaryd.store.place import Place
 from canaryd.store.schema import REVISIONS
@@ -87,10 +87,7 @@ class Service:
         """
         self._store = open_store(self._loaded.config.store_url)
         self._place = self._store.place
-        with self._store.read() as connection:
-            damage = quick_problem(connection)
-        if damage is not None:
-            raise StoreUnavailable(f"store {self._store.name} is damaged ({damage}); restore a backup")
+        require_whole(self._store)
         self._refresh(self._store)
         self._out_of_trouble()
 

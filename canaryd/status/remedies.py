@@ -14,7 +14,7 @@ REMEDIES: Mapping[str, str] = {
     "credentials": _DOCTOR,
     "configuration": _DOCTOR,
     "sandbox_unavailable": _DOCTOR,
-    "store_unavailable": "canaryd db check",
+    "store_unavailable": _DOCTOR,
     "schema_outdated": "canaryd db upgrade",
     "not_holder": _DOCTOR,
     "clock_untrusted": _DOCTOR,

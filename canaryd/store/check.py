@@ -6,15 +6,19 @@ from collections.abc import Iterator
 
 from sqlalchemy import Connection, text
 
+from canaryd.errors import StoreUnavailable
 from canaryd.store import schema
+from canaryd.store.engine import Store
 
 
-def quick_problem(connection: Connection) -> str | None:
-    """Return what is wrong with the pages of a SQLite store, None where nothing is; it reads the whole file once."""
-    if connection.dialect.name != "sqlite":
-        return None
-    found: str = connection.execute(text("PRAGMA quick_check(1)")).scalar_one()
-    return None if found == "ok" else found
+def require_whole(store: Store) -> None:
+    """Raise StoreUnavailable where the pages of a SQLite store are damaged; it reads the whole file once."""
+    with store.read() as connection:
+        if connection.dialect.name != "sqlite":
+            return
+        found = connection.execute(text("PRAGMA quick_check(1)")).scalar_one()
+    if found != "ok":
+        raise StoreUnavailable(f"store {store.name} is damaged ({found.splitlines()[-1]}); restore a backup")
 
 
 def problems(connection: Connection) -> Iterator[str]:

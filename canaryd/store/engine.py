@@ -20,7 +20,7 @@ from sqlalchemy.exc import (
 )
 
 from canaryd.errors import CanarydError, ConfigError, StoreUnavailable
-from canaryd.store.place import place_of
+from canaryd.store.place import place_of, require_not_taken_away
 from canaryd.store.schema import REVISIONS
 from canaryd.store.trouble import is_read_only, said_of
 
@@ -69,7 +69,9 @@ class Store:
             yield connection
 
     def require_writes(self) -> None:
-        """Commit a transaction that changes nothing; raise StoreUnavailable where the database takes none."""
+        """Commit a transaction that changes nothing; raise StoreUnavailable where that fails or lacks room."""
+        if self.place is not None:
+            self.place.require_room()
         with self.write() as connection:
             is_sqlite = connection.dialect.name == "sqlite"
             # Either makes the database write and sync its log, which it does not do for an empty transaction.
@@ -143,7 +145,8 @@ def open_store(url: str, *, create: bool = False) -> Store:
     With `create`, a store that does not exist yet is made; one of an older schema is never upgraded here.
 
     Raises:
-        StoreUnavailable: the store is missing, cannot be read, or its schema is not the one of this canaryd.
+        StoreUnavailable: the store is missing, was taken away while it was open, cannot be read, or its schema is not
+            the one of this canaryd.
         ConfigError: the URL is of no supported kind.
     """
     parsed = parse_url(url)
@@ -176,7 +179,8 @@ def revision(url: URL) -> str | None:
     """Return the schema revision of the store at a URL, None where there is no store yet.
 
     Raises:
-        StoreUnavailable: the database cannot be reached, or the file is not a store of canaryd.
+        StoreUnavailable: the database cannot be reached, the file is not a store of canaryd, or one that was open was
+            taken away.
     """
     engine = _reader_engine(url)
     try:
@@ -277,11 +281,12 @@ def _reader_engine(url: URL) -> Engine:
 
 
 def _is_file(url: URL) -> bool:
-    """Return whether there is a file at a SQLite URL; what is there and no file is refused."""
+    """Return whether there is a file at a SQLite URL; what is there and no file, or was one, is refused."""
     path = Path(str(url.database))
     if path.exists() and not path.is_file():
         kind = "a folder" if path.is_dir() else "no file"
         raise StoreUnavailable(f"{shown(url)} is {kind}; name a file in store.url")
+    require_not_taken_away(path)
     return path.exists()
 
 

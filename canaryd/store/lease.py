@@ -110,10 +110,13 @@ def living_lease(
 
 
 def require_unheld(connection: Connection, *, now: datetime, is_alive: Callable[[Holder], bool]) -> None:
-    """Raise Locked where a living process holds any series of the store."""
+    """Raise Locked where a living process holds any series of the store: its schema is not changed under it."""
     for found in map(_lease, connection.execute(select(schema.lease).order_by(schema.lease.c.series))):
         if _is_held(found, now=now, is_alive=is_alive):
-            raise _held(found)
+            raise Locked(
+                f"series {found.series!r} is held by process {found.holder.pid} on {found.holder.host}, which knows "
+                "the schema as it is; stop the daemon (or that run) first, and repeat"
+            )
 
 
 def require_lease(connection: Connection, lease: Lease, *, share: bool = True) -> None:

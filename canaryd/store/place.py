@@ -43,6 +43,21 @@ class Place:
             raise StoreUnavailable(f"store {self.path} cannot be written: {full}; free space on it")
 
 
+def require_not_taken_away(file: Path) -> None:
+    """Raise StoreUnavailable where a store is missing or empty and what SQLite keeps beside an open one is still there.
+
+    A store that is made or opened there would replace the log, which holds the last rows of the one that was there.
+    """
+    left = [beside for end in ("-wal", "-shm") if (beside := file.with_name(f"{file.name}{end}")).exists()]
+    if left and not (file.exists() and file.stat().st_size):
+        names = " and ".join(beside.name for beside in left)
+        raise StoreUnavailable(
+            f"store {file} was moved, deleted or emptied while it was open: {names} of it still stand there, with what "
+            f"was stored last; put the file back, or, where it is lost, stop canaryd, remove {names} and restore a "
+            "backup"
+        )
+
+
 def place_of(file: Path | None) -> Place | None:
     """Return where the file of a store is, None where there is none (yet)."""
     if file is None:

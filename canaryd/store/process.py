@@ -16,8 +16,8 @@ _UNSEEN = 0
 class Holder:
     """One process on one machine.
 
-    `machine` identifies the running operating system and its process numbering (boot id and pid namespace), since
-    host names repeat; `process_start` is the process' start in clock ticks after boot, since process ids repeat too.
+    `machine` identifies the running operating system and its process numbering (`BOOT:NAMESPACE`), since host names
+    repeat; `process_start` is the process' start in clock ticks after boot, since process ids repeat too.
     """
 
     host: str
@@ -27,8 +27,14 @@ class Holder:
 
     def is_same_process(self, other: Holder) -> bool:
         """Whether both are one process; a start that was not seen may be any."""
-        mine, its = (self.host, self.machine, self.pid), (other.host, other.machine, other.pid)
-        return mine == its and _starts_agree(self.process_start, other.process_start)
+        is_numbered_alike = (self.host, self.pid) == (other.host, other.pid) and self.is_beside(other)
+        return is_numbered_alike and _starts_agree(self.process_start, other.process_start)
+
+    def is_beside(self, other: Holder) -> bool:
+        """Whether both are on one machine; a boot that was not seen may be any of a machine of the same name."""
+        (boot, _, numbering), (its_boot, _, its_numbering) = (each.machine.partition(":") for each in (self, other))
+        is_one_boot = boot == its_boot if boot and its_boot else self.host == other.host
+        return numbering == its_numbering and is_one_boot
 
 
 def this_process() -> Holder:
@@ -43,7 +49,8 @@ def holder_of(pid: int) -> Holder:
 
 def is_alive(holder: Holder) -> bool:
     """Whether the holder may still run: False only for a process of this very machine that has ended."""
-    if not holder.machine or holder.machine != _machine():
+    me = this_process()
+    if not (holder.machine and me.machine and holder.is_beside(me)):
         return True
     start = _process_start(holder.pid)
     return start is not None and _starts_agree(start, holder.process_start)
@@ -54,10 +61,15 @@ def _starts_agree(one: int, other: int) -> bool:
 
 
 def _machine() -> str:
-    """Return boot id and pid namespace; "" where there is no procfs, so that nothing is taken for dead."""
+    """Return boot id and pid namespace; "" where there is no procfs, so that nothing is taken for dead.
+
+    systemd-nspawn lays a file of its own over the boot id. A service with a /proc of its own (`ProtectProc=`) sees
+    through to that of the machine, and nobody else in the container does: a boot id that is none of /proc is left out.
+    """
+    boot = _PROC / "sys/kernel/random/boot_id"
     try:
-        boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot}:{(_PROC / 'self/ns/pid').stat().st_ino}"
+        is_seen = boot.stat().st_dev == _PROC.stat().st_dev
+        return f"{boot.read_text().strip() if is_seen else ''}:{(_PROC / 'self/ns/pid').stat().st_ino}"
     except OSError:
         return ""
 

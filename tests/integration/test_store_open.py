@@ -19,11 +19,11 @@ from sqlalchemy import create_engine, event, insert, text
 from canaryd.errors import StoreUnavailable
 from canaryd.records import Alarm
 from canaryd.store import read, samples, schema
-from canaryd.store.check import quick_problem
+from canaryd.store.check import require_whole
 from canaryd.store.engine import RowRefused, Store, open_store, parse_url, revision
 from canaryd.store.lease import LeasePolicy, acquire_lease
 from canaryd.store.ledger import first_difference
-from canaryd.store.migrate import downgrade
+from canaryd.store.migrate import downgrade, rehearse, upgrade
 from canaryd.store.process import is_alive
 from canaryd.store.rows import Span
 from canaryd.store.schema import REVISIONS
@@ -122,6 +122,37 @@ def test_an_unreachable_server_is_said_without_the_password() -> None:
     with pytest.raises(StoreUnavailable, match="cannot be opened") as refusal:
         open_store("postgresql://canaryd:hunter2@/canaryd?host=/nonexistent")
     assert "hunter2" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("is_emptied", [False, True])
+def test_a_store_that_was_taken_away_while_it_was_open_is_never_made_anew(
+    migrated_file: Path, tmp_path: Path, study: Any, is_emptied: bool
+) -> None:
+    path, moved = tmp_path / "canaryd.db", tmp_path / "moved.db"
+    shutil.copy(migrated_file, path)
+    url = f"sqlite:///{path}"
+    with open_store(url) as store:
+        study.register(store)
+        path.rename(moved)
+        if is_emptied:
+            path.touch()
+        log = path.with_name("canaryd.db-wal").read_bytes()
+        assert log
+        for refused in (
+            lambda: open_store(url),
+            lambda: open_store(url, create=True),
+            lambda: upgrade(url),
+            lambda: rehearse(url),
+            lambda: downgrade(url, to="base"),
+        ):
+            with pytest.raises(StoreUnavailable, match=r"while it was open: .*put the file back") as refusal:
+                refused()
+            assert "create it" not in str(refusal.value)
+        assert path.exists() == is_emptied
+        assert path.with_name("canaryd.db-wal").read_bytes() == log
+        moved.replace(path)
+    with open_store(url) as store, store.read() as connection:
+        assert [each.name for each in read.all_series(connection)] == ["s"]
 
 
 def test_a_reader_cannot_write(store: Store, study: Any) -> None:
@@ -257,8 +288,8 @@ def test_a_damaged_file_is_said_by_whoever_reads_it(migrated_file: Path, tmp_pat
         lease = study.register(store)
         (run,) = study.claim(store, lease, study.start())
         append_sample(store, study.sample(run, "a", 1.0), run_id=run.run_id, lease=lease)
+        require_whole(store)
         with store.read() as connection:
-            assert quick_problem(connection) is None
             root = connection.execute(text("SELECT rootpage FROM sqlite_master WHERE name = 'sample'")).scalar_one()
             size = connection.execute(text("PRAGMA page_size")).scalar_one()
     with closing(sqlite3.connect(path)) as connection:
@@ -267,8 +298,8 @@ def test_a_damaged_file_is_said_by_whoever_reads_it(migrated_file: Path, tmp_pat
         file.seek((root - 1) * size)
         file.write(b"\xff" * size)
     with open_store(f"sqlite:///{path}") as store:
-        with store.read() as connection:
-            assert quick_problem(connection) is not None
+        with pytest.raises(StoreUnavailable, match=r"is damaged \(.+\); restore a backup"):
+            require_whole(store)
         with (
             pytest.raises(StoreUnavailable, match="malformed; the file is damaged: restore a backup"),
             store.read() as connection,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -68,6 +69,28 @@ def test_without_procfs_nothing_is_taken_for_dead(monkeypatch: pytest.MonkeyPatc
     assert (unknown.machine, unknown.process_start) == ("", 0)
     assert is_alive(unknown)
     assert is_alive(holder)
+
+
+def test_a_boot_id_that_a_container_lays_over_proc_is_not_taken_for_that_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    of_service = replace(this_process(), pid=ended.pid)
+    boot, _, namespace = of_service.machine.partition(":")
+    assert boot
+    stat = Path.stat
+
+    def laid_over(path: Path, **options: bool) -> os.stat_result:
+        found = stat(path, **options)
+        return os.stat_result((*found[:2], found.st_dev + 1, *found[3:])) if path.name == "boot_id" else found
+
+    monkeypatch.setattr(Path, "stat", laid_over)
+    assert this_process().machine == f":{namespace}"
+    assert not is_alive(of_service), "a service with a /proc of its own saw the boot id of the machine"
+    assert is_alive(replace(of_service, host="elsewhere"))
+    assert is_alive(replace(of_service, machine=f"{boot}:1"))
+    assert this_process().is_same_process(replace(this_process(), machine=of_service.machine))
 
 
 def test_a_process_that_procfs_hides_lives_as_long_as_it_exists(
