@@ -27,7 +27,10 @@ def write_crash_file(error: BaseException) -> str:
 def _lines(error: BaseException) -> Iterator[str]:
     yield f"canaryd {__version__}: {type(error).__module__}.{type(error).__qualname__}\n"
     cause: BaseException | None = error
-    while cause is not None:
+    # Two errors may name each other as their cause.
+    seen: list[BaseException] = []
+    while cause is not None and cause not in seen:
+        seen.append(cause)
         yield f"\n{type(cause).__qualname__} raised through:\n"
         yield from traceback.format_list(traceback.extract_tb(cause.__traceback__))
         cause = cause.__cause__ or cause.__context__

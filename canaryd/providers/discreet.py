@@ -1,8 +1,9 @@
-"""A reply that repeats a key of the arm is no measurement: nothing of it may be kept."""
+"""What every provider's reply goes through: one that repeats a key is no measurement, and names are plain text."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from canaryd.providers.base import HoldsSecrets, Provider, ProviderError, ReportsConfiguration, WireRequest
 from canaryd.providers.secret import Secret
@@ -10,7 +11,11 @@ from canaryd.records import Ask, JsonValue, Reply
 
 
 class Discreet:
-    """A provider whose replies never hold a key: neither the credential nor any other that the provider holds."""
+    """A provider whose replies never hold a key: neither the credential nor any other that the provider holds.
+
+    The names in a reply (model, response id, fingerprint) are printable: whatever a server writes there can be stored
+    in either database, hashed and shown.
+    """
 
     def __init__(self, provider: Provider, secret: Secret | None) -> None:
         self._provider = provider
@@ -32,7 +37,12 @@ class Discreet:
                 input_tokens=reply.input_tokens,
                 output_tokens=reply.output_tokens,
             )
-        return reply
+        return replace(
+            reply,
+            resolved_model=_plain(reply.resolved_model),
+            response_id=_plain(reply.response_id),
+            system_fingerprint=_plain(reply.system_fingerprint),
+        )
 
     def wire_request(self, ask: Ask) -> WireRequest:
         """Return the request that `ask` would send."""
@@ -61,6 +71,15 @@ class DiscreetReporting(Discreet):
         """The latest configuration, also where it disagrees."""
         assert isinstance(self._provider, ReportsConfiguration)
         return self._provider.last_report
+
+
+def _plain(name: str | None) -> str | None:
+    """Return a name with U+FFFD for what cannot be printed, a lone surrogate or NUL say.
+
+    >>> _plain("m\\ud800-2026"), _plain(None)
+    ('m\ufffd-2026', None)
+    """
+    return name and "".join(c if c.isprintable() else "\ufffd" for c in name)
 
 
 def discreet(provider: Provider, secret: Secret | None) -> Provider:

@@ -31,6 +31,13 @@ def test_a_reply_with_the_key_is_malformed(reply: Reply) -> None:
     assert KEY.reveal() not in str(caught.value)
 
 
+def test_names_are_made_printable_and_the_text_is_left_as_it_came() -> None:
+    odd = Reply("a\ud800", "stop", resolved_model="m\ud800", response_id="r\x00", system_fingerprint="f\n")
+    reply = asyncio.run(discreet(ScriptedProvider(lambda ask, times: odd), KEY).ask(ASK))
+    assert (reply.resolved_model, reply.response_id, reply.system_fingerprint) == ("m\ufffd", "r\ufffd", "f\ufffd")
+    assert reply.text == "a\ud800"
+
+
 def test_another_reply_and_everything_else_pass() -> None:
     class Reporting(ScriptedProvider):
         first_report: ClassVar = {"provider": "p", "model": "m"}
