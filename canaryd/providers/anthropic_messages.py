@@ -69,14 +69,16 @@ def from_events(events: Iterable[Any], *, model: str, redactor: Redactor) -> Rep
             case "content_block_start" | "content_block_delta":
                 texts.append(_text(event))
             case "message_delta":
-                stop_reason = text_at(event, "delta", "stop_reason")
+                stop_reason = text_at(event, "delta", "stop_reason") or stop_reason
                 usage |= _usage(event)
             case "message_stop":
                 ended = True
     if not ended:
         raise _spent(broken_stream(), usage)
     if stop_reason not in STOP:
-        raise _spent(ProviderError("malformed", redactor(f"the stop reason is {stop_reason!r}")), usage)
+        # Without any, the event in which the model ends was lost on the way.
+        kind = "server_error" if stop_reason is None else "malformed"
+        raise _spent(ProviderError(kind, redactor(f"the stop reason is {stop_reason!r}")), usage)
     resolved = text_at(first, "model")
     return Reply(
         text="".join(texts),

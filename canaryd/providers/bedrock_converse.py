@@ -76,7 +76,7 @@ def from_response(response: Any, *, redactor: Redactor) -> Reply:
     output_tokens = tokens_at(usage, "outputTokens") or None
     if reason not in _STOP or not isinstance(content, list):
         raise ProviderError(
-            "server_error" if reason is None else "malformed",
+            "malformed" if reason and isinstance(content, list) else "server_error",
             redactor(f"no message with a known stop reason, but {reason!r}"),
             input_tokens=input_tokens,
             output_tokens=output_tokens,

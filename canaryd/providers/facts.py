@@ -61,7 +61,8 @@ ANTHROPIC = Facts(
         **_HTTP_FAILURES,
         "quota": "status 402; status 400 whose message says that the credit balance is too low",
         "overloaded": "status 503 or 529; an error event inside a stream with status 200",
-        "server_error": _HTTP_FAILURES["server_error"] + "; a stream that ends before its `message_stop`",
+        "server_error": _HTTP_FAILURES["server_error"] + "; a stream that ends before its `message_stop`, or "
+        "without a stop reason",
         "truncated": "stop reason `max_tokens` or `model_context_window_exceeded`",
         "refusal": "stop reason `refusal`",
         "content_filtered": "status 400 whose message names the content filtering policy",
@@ -95,8 +96,8 @@ BEDROCK = Facts(
     failures={
         **_HTTP_FAILURES,
         "overloaded": "status 503; `ModelNotReadyException`",
-        "server_error": "status 5xx; `ModelErrorException`; a reply with status 200 that is no JSON or has no stop "
-        "reason",
+        "server_error": "status 5xx; `ModelErrorException`; a reply with status 200 that is no JSON or has no message "
+        "or no stop reason",
         "auth": "status 401 or 403; `ExpiredTokenException`, `InvalidSignatureException`, "
         "`UnrecognizedClientException`; AWS's own chain cannot fetch its keys any more",
         "quota": "`ServiceQuotaExceededException`",
@@ -184,9 +185,9 @@ HTTP = Facts(
     not_reported="whatever has no declared path",
     failures={
         **_HTTP_FAILURES,
-        "server_error": _HTTP_FAILURES["server_error"]
-        + "; one in which nothing stands at any declared path (a page of "
-        "a proxy); an error under `error`",
+        "server_error": _HTTP_FAILURES["server_error"] + "; one in which nothing stands at `output_path` nor at "
+        "`stop_path` (a page of a proxy), or nothing at a `stop_path` that is declared; an error under `error`, also "
+        "beside a text, unless a declared path leads into it",
         "config_mismatch": "with `config_path`: no configuration; a field outside of the closed table; a value that "
         "its field cannot have (an infinite number, a whole one beyond 2^53, an empty name) or that looks like a "
         "key; no provider or model; one that differs from the run's first",
@@ -194,8 +195,7 @@ HTTP = Facts(
         "refusal": "a stop reason declared as refusal",
         "content_filtered": "a stop reason declared as content_filter",
         "empty": "an empty text at `output_path`",
-        "malformed": "no text at `output_path` although something stands at another declared path, or a stop reason "
-        "that is not declared",
+        "malformed": "something else than a text at `output_path`, or a stop reason that is not declared",
     },
     notes="""
     Reported fields: null means not sent, `base_url` is reduced to host and port, `response_format` to its type;
@@ -233,14 +233,14 @@ OPENAI = Facts(
         "quota": "status 402; the code `insufficient_quota`, also with status 429",
         "overloaded": "status 503 or 529; such a code in an error inside status 200",
         "server_error": _HTTP_FAILURES["server_error"] + "; one without `choices` or `output`, which is none of the "
-        "API's (a page of a proxy); a stream that stops before its end; Responses: a status in which the model has not "
-        "ended (`queued`, `in_progress`, `cancelled`)",
+        "API's (a page of a proxy); one without a message, or without a finish reason; a stream that stops before its "
+        "end; Responses: a status in which the model has not ended (`queued`, `in_progress`, `cancelled`), or none",
         "truncated": "finish reason `length`, with or without text; Responses: incomplete by `max_output_tokens`",
         "refusal": "the message's `refusal` is set",
         "content_filtered": "finish reason `content_filter`; the code `content_filter`, also with status 400; "
         "Responses: incomplete by `content_filter`",
         "empty": "finish reason `stop` and no text; Responses: completed without a message (reasoning only)",
-        "malformed": "no message, or an unknown finish reason (a tool call)",
+        "malformed": "an unknown finish reason (a tool call); Responses: a call instead of a message",
     },
     notes="""
     Responses stores replies at OpenAI unless `extra_body = {store = false}` is set.

@@ -29,11 +29,10 @@ class HttpFormat:
     response_id: Path | None = None
     config: Path | None = None
 
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """Every declared path."""
+    def reads(self, key: str) -> bool:
+        """Return whether a declared path leads into a key of the body."""
         declared = (self.output, self.stop, self.model, self.response_id, self.config, *self.usage.values())
-        return tuple(path for path in declared if path is not None)
+        return any(path[0] == key for path in declared if path is not None)
 
 
 def format_of(arm: Arm) -> HttpFormat:
@@ -71,20 +70,22 @@ def from_response(body: Any, *, wire: HttpFormat, model: str, redactor: Redactor
     """Return the reply that stands at the format's paths.
 
     Raises:
-        ProviderError: there is no text at output_path (the error that stands in its place, `server_error` where nothing
-            stands at any declared path, else `malformed`), or the stop reason is none of the declared ones.
+        ProviderError: the body holds an error (also beside a text), nothing that a model has ended (`server_error`), or
+            nothing that could be graded (`malformed`).
     """
     text = at(body, *wire.output)
-    if not isinstance(text, str):
-        if failure := failure_of_body(body, redactor=redactor):
-            raise failure
-        if all(at(body, *path) is None for path in wire.paths):
-            raise no_reply("value at any path that the arm's options declare")
-        raise ProviderError("malformed", redactor(f"no text at output_path, but {type(text).__name__}"))
+    failure = failure_of_body(body, redactor=redactor)
+    if failure and not (isinstance(text, str) and wire.reads("error")):
+        raise failure
     reason = None if wire.stop is None else at(body, *wire.stop)
+    if text is None and reason is None:
+        raise no_reply("value at output_path" + (" or stop_path" if wire.stop else ""))
+    if not isinstance(text, str):
+        raise ProviderError("malformed", redactor(f"no text at output_path, but {type(text).__name__}"))
     stop = "stop" if wire.stop is None else wire.stop_reasons.get(str(reason))
     if stop is None:
-        raise ProviderError("malformed", redactor(f"the stop reason is {reason!r}"))
+        kind = "server_error" if reason in (None, "") else "malformed"
+        raise ProviderError(kind, redactor(f"the stop reason is {reason!r}"))
     counts = {name: tokens_at(body, *wire.usage[name]) if name in wire.usage else None for name in _TOKENS}
     resolved = None if wire.model is None else text_at(body, *wire.model)
     return Reply(

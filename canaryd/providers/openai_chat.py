@@ -74,8 +74,8 @@ def from_response(body: Any, *, model: str, redactor: Redactor) -> Reply:
     """Return the reply that a body with status 200 holds.
 
     Raises:
-        ProviderError: the body holds an error instead, nothing of a model's (`server_error`), or nothing that could be
-            graded (`malformed`).
+        ProviderError: the body holds an error instead, no message that a model has ended (`server_error`), or nothing
+            that could be graded (`malformed`).
     """
     if error := failure_of_body(body, redactor=redactor):
         raise error
@@ -84,12 +84,12 @@ def from_response(body: Any, *, model: str, redactor: Redactor) -> Reply:
     message, reason = at(body, "choices", 0, "message"), at(body, "choices", 0, "finish_reason")
     refusal, resolved = text_at(message, "refusal"), text_at(body, "model")
     text = _text_of(at(message, "content"))
-    stop = "refusal" if refusal else _STOP.get(reason if isinstance(reason, str) else None)
+    stop = "refusal" if refusal and reason else _STOP.get(reason if isinstance(reason, str) else None)
     input_tokens = tokens_at(body, "usage", "prompt_tokens")
     output_tokens = tokens_at(body, "usage", "completion_tokens") or None  # 0 beside a text: nothing was counted
     if stop is None or not isinstance(message, dict):
         raise ProviderError(
-            "server_error" if reason == "error" else "malformed",
+            "malformed" if isinstance(message, dict) and reason and reason != "error" else "server_error",
             redactor(f"no message with a known finish_reason, but {reason!r}"),
             input_tokens=input_tokens,
             output_tokens=output_tokens,

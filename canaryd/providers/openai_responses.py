@@ -64,7 +64,7 @@ def from_response(body: Any, *, model: str, redactor: Redactor) -> Reply:
     parts = _message_parts(body)
     refusals = [text for part in parts if (text := text_at(part, "refusal"))]
     ended = text_at(body, "status"), text_at(body, "incomplete_details", "reason")
-    stop = "refusal" if refusals else _STOP.get(ended)
+    stop = "refusal" if refusals and ended[0] in _ENDED else _STOP.get(ended)
     input_tokens = tokens_at(body, "usage", "input_tokens")
     output_tokens = tokens_at(body, "usage", "output_tokens") or None  # 0 beside a text: nothing was counted
     if stop is None or (stop == "stop" and not parts and not _is_empty(body)):

@@ -110,9 +110,9 @@ def failure_of_status(status: int, *, headers: Mapping[str, str], body: bytes, r
 
 
 def failure_of_body(body: Any, *, redactor: Redactor) -> ProviderError | None:
-    """Return the error that a body with status 200 holds under "error", or None."""
+    """Return the error that a body with status 200 holds under "error", or None, also where no field of it is set."""
     error = at(body, "error")
-    if not error:
+    if not error or (isinstance(error, dict) and not any(error.values())):
         return None
     codes, message = _error_in(body)
     status = at(error, "code")

@@ -87,12 +87,19 @@ def test_each_stop_reason_has_one_meaning(wire_of, stop_reason, stop):
     assert from_events(events, model="m", redactor=str).stop == stop
 
 
-@pytest.mark.parametrize("stop_reason", ["tool_use", "pause_turn", "something new", None])
+@pytest.mark.parametrize("stop_reason", ["tool_use", "pause_turn", "something new"])
 def test_a_stop_reason_that_ends_no_answer_is_malformed(wire_of, stop_reason):
     events = wire_of("anthropic").described["events"]("x", stop_reason=stop_reason)
     with pytest.raises(ProviderError) as caught:
         from_events(events, model="m", redactor=str)
     assert caught.value.kind == "malformed"
+
+
+def test_a_stream_whose_stop_reason_was_lost_is_no_reply(wire_of, ask, outcome):
+    wire = wire_of("anthropic")
+    events = [event for event in wire.described["events"]("x") if event["type"] != "message_delta"]
+    for sent in (events, wire.described["events"]("x", stop_reason=None)):
+        assert outcome(wire.provider(wire.described["stream"](*sent)), ask).kind == "server_error"
 
 
 @pytest.mark.parametrize("events", [[], [None], [1, "x", {"type": "message_start", "message": []}]])

@@ -189,6 +189,7 @@ def refuse_to_repeat(provider, part, *, wire, ask, outcome):
         b"[" * 100_000,
         b'{"message": "down for maintenance"}',
         b'{"output": 5, "stopReason": ["end_turn"], "usage": "none"}',
+        b'{"stopReason": "end_turn"}',
         b'{"output": {"message": {"content": {"text": "x"}}}, "stopReason": {}, "usage": {"inputTokens": "many"}}',
     ],
 )

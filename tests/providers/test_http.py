@@ -61,13 +61,38 @@ def test_declared_stop_reasons_are_the_only_ones(wire_of, ask, outcome):
 @pytest.mark.parametrize(
     ("body", "kind"),
     [
-        (b'{"id": "reply-1"}', "malformed"),
-        (b'{"cost": {"in": 3}, "answers": []}', "malformed"),
+        (b'{"id": "reply-1"}', "server_error"),
+        (b'{"cost": {"in": 3}, "answers": []}', "server_error"),
         (b'{"answers": [{"text": null}]}', "server_error"),
+        (b'{"answers": [{"text": "<answer>42</answer>"}]}', "server_error"),
+        (b'{"answers": [{"text": "<answer>42</answer>"}], "ended": ""}', "server_error"),
+        (b'{"answers": [{"text": null}], "ended": "calls"}', "malformed"),
+        (b'{"answers": [{"text": "<answer>42</answer>"}], "ended": "calls"}', "malformed"),
     ],
 )
-def test_what_stands_at_a_declared_path_is_the_application_s(wire_of, ask, outcome, body, kind):
+def test_only_what_a_model_has_ended_is_a_reply(wire_of, ask, outcome, body, kind):
     assert outcome(wire_of("http").provider({"body": body}), ask).kind == kind
+
+
+@pytest.mark.parametrize("text", ["<answer>42</answer>", ""])
+def test_a_text_beside_an_error_is_no_reply(wire_of, ask, outcome, text):
+    wire = wire_of("http")
+    failure = outcome(wire.provider(wire.described["good"](text, error={"message": "upstream timed out"})), ask)
+    assert (failure.kind, failure.retryable) == ("server_error", True)
+    assert "upstream timed out" in failure.detail
+
+
+@pytest.mark.parametrize("error", [None, "", False, {}, {"code": None, "message": ""}])
+def test_an_error_of_which_nothing_is_set_is_none(wire_of, ask, outcome, error):
+    wire = wire_of("http")
+    assert outcome(wire.provider(wire.described["good"](error=error)), ask).text == "<answer>42</answer>"
+
+
+@pytest.mark.parametrize("option", [{"output_path": "error.text"}, {"usage": {"input_tokens": "error.bars"}}])
+def test_a_path_into_the_error_says_that_it_is_none(wire_of, ask, outcome, option):
+    wire = wire_of("http")
+    told = wire.described["good"](error={"text": "<answer>42</answer>", "bars": 3})
+    assert outcome(wire.provider(told, options=option), ask).text == "<answer>42</answer>"
 
 
 class TestReportedConfiguration:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from canaryd.errors import ConfigError
 from canaryd.providers import build_provider
-from canaryd.providers.base import ProviderError, Surroundings, failure_kind
+from canaryd.providers.base import Surroundings, failure_kind
 from canaryd.providers.openai_chat import from_response
 from canaryd.providers.secret import Secret
 
 KEY = "sk-planted-0123456789abcdef"
+REFUSED = {"type": "message", "content": [{"type": "refusal", "refusal": "I cannot"}]}
 
 
 @pytest.fixture
@@ -135,19 +138,20 @@ def test_a_server_that_asks_for_no_key_gets_none(make_arm, wire_of, loopback, as
         ({"message": "down for maintenance"}, "server_error"),
         ({"error": None}, "server_error"),
         ({"choices": {"0": 1}}, "server_error"),
-        ({"choices": []}, "malformed"),
-        ({"choices": [{"finish_reason": "stop"}]}, "malformed"),
-        ({"choices": [{"finish_reason": None, "message": {"content": "x"}}]}, "malformed"),
+        ({"choices": []}, "server_error"),
+        ({"choices": [{"finish_reason": "stop"}]}, "server_error"),
+        ({"choices": [{"finish_reason": None, "message": {"content": "x"}}]}, "server_error"),
+        ({"choices": [{"finish_reason": "", "message": {"content": "x"}}]}, "server_error"),
+        ({"choices": [{"finish_reason": None, "message": {"refusal": "x"}}]}, "server_error"),
         ({"choices": [{"finish_reason": ["stop"], "message": {"content": "x"}}]}, "malformed"),
         ({"choices": [{"finish_reason": "error", "message": {"content": "x"}}]}, "server_error"),
         ({"error": {"code": 429, "message": "slow down"}}, "rate_limited"),
         ({"error": "out of order"}, "server_error"),
     ],
 )
-def test_a_body_without_a_finished_message_is_no_reply(body, kind):
-    with pytest.raises(ProviderError) as caught:
-        from_response(body, model="m", redactor=str)
-    assert caught.value.kind == kind
+def test_a_body_without_a_finished_message_is_no_reply(wire_of, ask, outcome, body, kind):
+    provider = wire_of("openai_chat").provider({"body": json.dumps(body).encode()})
+    assert outcome(provider, ask).kind == kind
 
 
 @pytest.mark.parametrize(
@@ -158,6 +162,9 @@ def test_a_body_without_a_finished_message_is_no_reply(body, kind):
         ({"status": "cancelled", "output": []}, "server_error"),
         ({"status": "incomplete"}, "malformed"),
         ({"output": None}, "server_error"),
+        ({"status": None}, "server_error"),
+        ({"status": None, "output": [REFUSED]}, "server_error"),
+        ({"status": "in_progress", "output": [REFUSED]}, "server_error"),
         ({"output": [{"type": "function_call", "name": "f"}]}, "malformed"),
     ],
 )
@@ -182,6 +189,13 @@ def test_a_page_of_a_proxy_is_no_reply_and_worth_asking_again(wire_of, ask, outc
 def test_a_stream_without_a_choice_is_no_reply(wire_of, ask, outcome):
     failure = outcome(wire_of("openai_chat_stream").provider({"body": b"data: {}\n\ndata: [DONE]\n\n"}), ask)
     assert failure.kind == "server_error"
+
+
+@pytest.mark.parametrize("delta", [{"content": "<answer>42</answer>"}, {"refusal": "I cannot"}])
+def test_a_stream_whose_finish_reason_was_lost_is_no_reply(wire_of, ask, outcome, delta):
+    wire = wire_of("openai_chat_stream")
+    sent = wire.described["stream"](*wire.described["chunks"](delta, finish_reason=None))
+    assert outcome(wire.provider(sent), ask).kind == "server_error"
 
 
 def test_only_text_parts_of_a_message_are_the_text():
