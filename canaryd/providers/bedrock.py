@@ -33,8 +33,9 @@ from canaryd.providers.bedrock_converse import (
     wire_fields,
 )
 from canaryd.providers.bedrock_keys import keys_in_force, keys_of, session_of
+from canaryd.providers.cached import refuse_cached
 from canaryd.providers.secret import Secret
-from canaryd.providers.wire import at, refuse_cached
+from canaryd.providers.wire import at
 from canaryd.records import Arm, Ask, JsonValue, Reply
 
 PARAMS = frozenset({"max_tokens", "temperature", "top_p"})

@@ -12,7 +12,7 @@ from canaryd.providers.simulated_model import FAULTS
 _EXTRA_BODY = "a table of further request fields, sent as they stand"
 _PROXY = "the proxy that every request goes through, as `http://HOST:PORT`; without it none is used"
 _HTTP_FAILURES = {
-    "rate_limited": "status 429 (Retry-After is honoured)",
+    "rate_limited": "status 429 (a Retry-After that can be read is honoured)",
     "overloaded": "status 503 or 529",
     "server_error": "status 409, 425 or another 5xx; a reply with status 200 that is no JSON",
     "timeout": "no complete reply within timeout_s; status 408 or 504",
@@ -21,7 +21,8 @@ _HTTP_FAILURES = {
     "not_found": "status 404, 405 or 410; a redirect, which is not followed",
     "bad_request": "any other status 4xx",
     "quota": "status 402",
-    "replayed": "a gateway's header that says the reply comes from its cache",
+    "replayed": "a header that says the reply comes from a cache: a hit (or a stale answer) in `X-Cache`, "
+    "`CF-Cache-Status` and their like, `hit` in `Cache-Status`, `X-Cache-Hits` or `Age` above 0",
 }
 
 

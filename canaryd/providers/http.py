@@ -19,11 +19,12 @@ from canaryd.providers.base import (
     text_option,
     timed_out,
 )
+from canaryd.providers.cached import refuse_cached
 from canaryd.providers.connection import address, client_settings
 from canaryd.providers.http_format import format_of, from_response, to_request
 from canaryd.providers.http_report import checked_report, refuse_difference
 from canaryd.providers.secret import Secret
-from canaryd.providers.wire import Redactor, at, failure_of_status, refuse_cached, reply_json
+from canaryd.providers.wire import Redactor, at, failure_of_status, reply_json
 from canaryd.records import Arm, Ask, JsonValue, Reply
 
 PARAMS: frozenset[str] = frozenset()

@@ -9,7 +9,8 @@ from typing import Any
 import httpx2
 
 from canaryd.providers.base import ProviderError, timed_out
-from canaryd.providers.wire import Redactor, failure_of_status, refuse_cached
+from canaryd.providers.cached import refuse_cached
+from canaryd.providers.wire import Redactor, failure_of_status
 
 
 async def answered(

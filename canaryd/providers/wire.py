@@ -68,15 +68,7 @@ KIND_OF_PHRASE = {
     "content filtering policy": "content_filtered",
     "credit balance is too low": "quota",
 }
-#: Headers by which a gateway says that it answered from its cache.
-_CACHE_HEADERS = (
-    "x-cache",
-    "cf-cache-status",
-    "cf-aig-cache-status",
-    "helicone-cache",
-    "x-portkey-cache-status",
-    "x-litellm-cache-hit",
-)
+_LONGEST_WAIT_S = 1e6
 
 
 def kind_of_status(status: int | None, *, code: str | None = None) -> str:
@@ -143,7 +135,9 @@ def _error_in(body: Any) -> tuple[list[str], str]:
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a reply asks to wait, or None; a date is measured against the reply's own Date header.
+    """Return the seconds that a reply asks to wait, or None where it asks for none that could be meant.
+
+    A date is measured against the reply's own Date header.
 
     >>> retry_after_s({"retry-after": "2"}), retry_after_s({"retry-after-ms": "1500"}), retry_after_s({})
     (2.0, 1.5, None)
@@ -153,24 +147,13 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
             wait = float(headers.get(name, "")) * unit
         except ValueError:
             continue
-        return wait if 0 <= wait < 1e6 else None
+        return wait if 0 <= wait < _LONGEST_WAIT_S else None
     try:
         wanted = parsedate_to_datetime(headers.get("retry-after", ""))
-        return max(0.0, (wanted - parsedate_to_datetime(headers.get("date", ""))).total_seconds())
-    except (ValueError, TypeError):
+        wait = (wanted - parsedate_to_datetime(headers.get("date", ""))).total_seconds()
+    except (ValueError, TypeError, OverflowError):
         return None
-
-
-def refuse_cached(headers: Mapping[str, str]) -> None:
-    """Refuse a reply that a gateway marks as served from its cache.
-
-    Raises:
-        ProviderError: kind `replayed`.
-    """
-    for name in _CACHE_HEADERS:
-        value = headers.get(name, "").strip().lower()
-        if value == "true" or value.startswith("hit"):
-            raise ProviderError("replayed", f"the header {name} says that this reply comes from a cache")
+    return max(0.0, wait) if wait < _LONGEST_WAIT_S else None
 
 
 def parsed_json(body: bytes) -> Any:

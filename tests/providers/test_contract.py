@@ -51,6 +51,23 @@ def test_the_wire_request_is_stable_and_holds_the_prompt_but_no_key(wire, ask):
     assert KEY not in repr(request)
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Mon, 01 Jan 99999999999999999999 00:00:00 GMT",
+        "Mon, 01 Jan 2026 00:00:00 +99999999999999999999",
+        "Mon, 01 Jan 2026 99999999999999999999:00:00 GMT",
+        "Mon, 01 Jan 9999 00:00:00 GMT",
+        "9" * 400,
+    ],
+)
+def test_a_wait_that_nobody_can_mean_is_ignored(wire, ask, outcome, asked):
+    if "error" not in wire.described:
+        pytest.skip("it speaks no HTTP of its own")
+    failure = outcome(wire.provider(wire.described["error"](429, "rate_limit_error", **{"retry-after": asked})), ask)
+    assert (failure.kind, failure.retryable, failure.retry_after_s) == ("rate_limited", True, None)
+
+
 @pytest.mark.parametrize("timeout_s", [0, -1, None, float("nan"), float("inf")])
 def test_a_timeout_that_is_no_limit_is_refused(wire, timeout_s):
     with pytest.raises(Exception, match="no limit"):
