@@ -6,6 +6,7 @@ CanarydError
 ├── StoreUnavailable      66  the store is missing, or its schema is not current
 ├── MeasurementRefused    69  something that was pinned no longer matches, so nothing is measured
 ├── NotAccepted           69  a receiver of alerts took no message
+├── NotListening          69  the daemon cannot listen at its address now
 ├── Locked                75  another process holds the series
 ├── CredentialsError      77  a key is missing
 └── ConfigError           78  config, panel or registration cannot be read as written
@@ -55,6 +56,12 @@ class MeasurementRefused(CanarydError):
 
 class NotAccepted(CanarydError):
     """A receiver of alerts refused a message, or did not answer in time."""
+
+    exit_code = 69
+
+
+class NotListening(CanarydError):
+    """The address to serve at is taken or not there, which may pass."""
 
     exit_code = 69
 

@@ -19,7 +19,7 @@ import structlog
 
 from canaryd.config import Config, SeriesConfig, parse
 from canaryd.daemon import heartbeat
-from canaryd.daemon.copies import export_copy
+from canaryd.daemon.copies import EXPORT, export_copy
 from canaryd.daemon.counting import counted_calls
 from canaryd.daemon.errands import ERRANDS, Report, run_errand
 from canaryd.daemon.logs import configure_logs
@@ -60,7 +60,7 @@ def main() -> int:
         return run_errand(order, config, report=report)
     code = obey(order, config=config, series=config.one_series(order.series))
     if code not in {Drained.exit_code, Locked.exit_code}:
-        _publish(config, order.series)
+        _publish(config, order.series, report=report)
     return code
 
 
@@ -114,7 +114,7 @@ def obey(order: Order, *, config: Config, series: SeriesConfig) -> int:
     return 0
 
 
-def _publish(config: Config, series: str) -> None:
+def _publish(config: Config, series: str, *, report: Report) -> None:
     """Write the page of the report and the copy for readers anew; the day is stored, so a failure fails nothing."""
     log = structlog.get_logger("canaryd.child").bind(series=series)
     try:
@@ -125,6 +125,9 @@ def _publish(config: Config, series: str) -> None:
         export_copy(config)
     except (CanarydError, OSError) as error:
         log.warning("copy for readers not written", reason=str(error))
+        report({"event": "copy", "table": EXPORT, "failed": str(error)})
+    else:
+        report({"event": "copy", "table": EXPORT, "failed": None})
 
 
 def _reporter() -> Report:

@@ -131,7 +131,15 @@ class Desk:
                 self._say(f"blocked: clock_untrusted ({why_untrusted})")
         except Locked as elsewhere:
             self._lease, self.blocked = None, "not_holder"
-            self._say(f"standby: {elsewhere}")
+            self._say(self._standby(store, elsewhere))
+
+    def _standby(self, store: Store, elsewhere: Locked) -> str:
+        """Return who holds the series, without the time, which moves on with each sign of life of the holder."""
+        with store.read() as connection:
+            lease = current_lease(connection, self.name)
+        if lease is None:
+            return f"standby: {elsewhere}"
+        return f"standby: held by process {lease.holder.pid} on {lease.holder.host}"
 
     def _hold(self, store: Store, series: Series, *, loaded: Loaded, clock: Clock) -> None:
         if self._lease is not None:

@@ -24,14 +24,14 @@ class Door:
     """Lets requests in by their Authorization header, and knows the TLS settings of the next connection.
 
     At each connection and request it looks whether the file or one that it names changed. A change that cannot be
-    taken over is logged once, and what was in force before stays.
+    taken over is logged once, and what was in force before stays; `on_change` is told of each whether it was.
 
     Raises:
         ConfigError: the file cannot be used.
     """
 
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
+    def __init__(self, path: Path | None, *, on_change: Callable[[bool], None]) -> None:
+        self._path, self._on_change = path, on_change
         self._lock = threading.Lock()
         self._seen: dict[Path, int | None] = {}
         self._remembered: dict[bytes, bool] = {}
@@ -78,6 +78,14 @@ class Door:
     def _take_over(self) -> None:
         if self._path is None:
             return
+        try:
+            self._replace()
+        except ConfigError:
+            self._on_change(False)
+            raise
+        self._on_change(True)
+
+    def _replace(self) -> None:
         config, context = self._read()
         if (context is None) != (self._context is None):
             raise ConfigError(

@@ -25,7 +25,7 @@ def run_errand(order: Order, config: Config, *, report: Report) -> int:
             case "tell":
                 return _tell(config, order.series, report=report)
             case "copy":
-                return _copy(config)
+                return _copy(config, report=report)
             case _:
                 return _regrade(config, order.series)
     except (CanarydError, OSError) as error:
@@ -73,10 +73,15 @@ def _tell(config: Config, series: str, *, report: Report) -> int:
     return 0
 
 
-def _copy(config: Config) -> int:
+def _copy(config: Config, *, report: Report) -> int:
     """Copy the whole store."""
-    from canaryd.daemon.copies import make_copy
+    from canaryd.daemon.copies import BACKUP, make_copy
 
-    made = make_copy(config)
+    try:
+        made = make_copy(config)
+    except (CanarydError, OSError) as error:
+        report({"event": "copy", "table": BACKUP, "failed": str(error)})
+        raise
+    report({"event": "copy", "table": BACKUP, "failed": None})
     structlog.get_logger("canaryd.child").info("store copied", copy=str(made), bytes=made.stat().st_size)
     return 0

@@ -44,8 +44,9 @@ def run_daemon(options: Options, *, signals: Signals) -> None:
     """Run until the signals ask to stop; to reload is to read the configuration and the web configuration again.
 
     Raises:
-        ConfigError: the configuration or the web configuration cannot be used, or faces others without TLS.
-        UsageError: an address of the command line cannot be listened on, or one is taken.
+        ConfigError: the configuration or the web configuration cannot be used, or an address faces others without TLS.
+        UsageError: an address of the command line is none.
+        NotListening: an address is taken.
         StoreUnavailable: the store is missing, or its schema is not current.
     """
     close_memory()
@@ -65,13 +66,20 @@ def run_daemon(options: Options, *, signals: Signals) -> None:
     reports = page_files(loaded.config, env=os.environ)
     views = Views(exposition, service.why_unhealthy, service.why_unready, reports, service.facts)
     listen = Listen(options.listen) if options.listen else _configured(loaded)
-    server = WebServer(views, listen=listen, config_file=options.web_config, insecure=options.insecure_listen)
+    server = WebServer(
+        views,
+        listen=listen,
+        config_file=options.web_config,
+        insecure=options.insecure_listen,
+        on_web_config=service.show_web_config,
+    )
     scheduler = ticking(service.tick, every_s=tick_s(loaded.config, notifier.watchdog_s))
     log = structlog.get_logger("canaryd.daemon")
     server.start()
     scheduler.start()
     notifier.ready()
     log.info("ready", listen=[f"port {port}" for port in server.ports], store=loaded.config.store_url)
+    service.warn_of_keys()
     while signals.wait() != "stop":
         service.reload(reload_web=server.reload)
     log.info("stopping", again="a second signal ends it at once, without the calls in flight")

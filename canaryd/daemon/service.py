@@ -17,6 +17,7 @@ from canaryd.config import Config
 from canaryd.daemon.clocks import ClockWatch
 from canaryd.daemon.copies import Copies, newest_s
 from canaryd.daemon.desk import Desk, Loaded
+from canaryd.daemon.keys import key_problems
 from canaryd.daemon.logs import set_level
 from canaryd.daemon.notify import Notifier
 from canaryd.daemon.reload import reload
@@ -71,6 +72,7 @@ class Service:
         self._log = structlog.get_logger("canaryd.daemon")
         self._desks = {series.name: Desk(series, self._start_worker) for series in loaded.config.series}
         self._copies = Copies(self._start_worker)
+        self._is_config_current = self._is_web_config_current = True
         self._store: Store | None = None
         self._place: Place | None = None
         self._clocks = ClockWatch()
@@ -125,12 +127,25 @@ class Service:
                 reload_web()
                 self._loaded = loaded
                 self._in_force(self._loaded)
+                self._copies.try_again()
                 set_level(self._loaded.level)
                 self._log.info("configuration reloaded", config=str(self._loaded.config.path))
+                self.warn_of_keys()
             except CanarydError as error:
-                self.metrics.reload_successful.set(0)
+                self._is_config_current = False
+                self._show_reload()
                 self._log.error("configuration not reloaded", reason=str(error))
             self._notifier.ready()
+
+    def warn_of_keys(self) -> None:
+        """Say which keys the configuration in force names in vain: nothing else does before they are needed."""
+        for problem in key_problems(self._loaded.config):
+            self._log.warning("key not usable", reason=problem)
+
+    def show_web_config(self, is_current: bool) -> None:
+        """Show whether the web server took a change of its configuration over; called from its thread."""
+        self._is_web_config_current = is_current
+        self._show_reload()
 
     def stop(self) -> None:
         """Let calls in flight end, keep their slots open, and give the leases back."""
@@ -168,6 +183,7 @@ class Service:
             "pid": os.getpid(),
             "running_since": self._began_at.isoformat(),
             "store": shown(parse_url(self._loaded.config.store_url)),
+            "copies": self._copies.failures(self._loaded.config.service),
             "series": {name: {**desk.facts(), **in_the_way} for name, desk in self._desks.items()},
         }
 
@@ -283,8 +299,12 @@ class Service:
     def _in_force(self, loaded: Loaded) -> None:
         self.metrics.loaded_config.clear()
         self.metrics.loaded_config.labels(digest(loaded.text.encode())).set(1)
-        self.metrics.reload_successful.set(1)
         self.metrics.reloaded_at.set(time.time())
+        self._is_config_current = True
+        self._show_reload()
+
+    def _show_reload(self) -> None:
+        self.metrics.reload_successful.set(self._is_config_current and self._is_web_config_current)
 
     def _start_worker(self, order: Order) -> Worker:
         return Worker(order, on_event=partial(self._on_event, order.series))
@@ -299,6 +319,8 @@ class Service:
         elif kind == "message":
             self.metrics.count_message(failed=event["failed"] is not None)
             self._desks[series].telling.note(event["notice"], event["failed"])
+        elif kind == "copy":
+            self._copies.note(event["table"], event["failed"])
         elif kind == "write":
             self.count_write(event)
         elif kind == "log":

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from canaryd.daemon.door import Door
 from canaryd.daemon.landing import landing_page
 from canaryd.daemon.patience import PATIENCE_S, PatientLoop, patient_protocol
-from canaryd.errors import ConfigError, UsageError
+from canaryd.errors import ConfigError, NotListening, UsageError
 from canaryd.metrics.exposition import Exposition
 from canaryd.records import JsonValue
 from canaryd.service_config import address_of, listen_problem
@@ -116,9 +116,12 @@ class Listen(NamedTuple):
 class WebServer:
     """The listening server. Its ports are bound when it is made, it serves from `start` to `stop`.
 
+    `on_web_config` is told of each change of the web configuration whether it was taken over.
+
     Raises:
-        UsageError: an address is taken, or one of the command line cannot be used.
-        ConfigError: the web configuration or the configured address cannot be used.
+        UsageError: an address of the command line is none.
+        NotListening: an address is taken.
+        ConfigError: the web configuration cannot be used, or has no TLS for an address that faces other machines.
     """
 
     def __init__(
@@ -129,8 +132,9 @@ class WebServer:
         config_file: Path | None,
         insecure: bool,
         patience_s: float = PATIENCE_S,
+        on_web_config: Callable[[bool], None] = lambda _is_taken_over: None,
     ) -> None:
-        self._door, self._patience_s = Door(config_file), patience_s
+        self._door, self._patience_s = Door(config_file, on_change=on_web_config), patience_s
         tls = self._door.tls()
         may_leave = insecure or tls is not None
         self._sockets = [
@@ -186,16 +190,17 @@ def bind(text: str, *, may_leave_loopback: bool, configured_at: str | None = Non
     """Return a listening TCP socket on HOST:PORT, where HOST is an IP address or `localhost`.
 
     Raises:
-        UsageError: the address is taken; or it is of the command line, and malformed or faces other machines although
-            it may not.
-        ConfigError: one that is configured faces other machines although it may not.
+        UsageError: the command line names one that is none.
+        NotListening: it is taken, or not there.
+        ConfigError: it faces other machines although it may not, or the configuration names one that is none.
     """
-    source, refusal = configured_at or "--web.listen-address", ConfigError if configured_at else UsageError
+    source = configured_at or "--web.listen-address"
     address = address_of(text)
     if address is None:
+        refusal = ConfigError if configured_at else UsageError
         raise refusal(f"{source} is {text!r}, but {listen_problem(text)}")
     if not address.ip.is_loopback and not may_leave_loopback:
-        raise refusal(
+        raise ConfigError(
             f"{source} {text} faces other machines without TLS; name a --web.config.file with tls_server_config, or "
             "allow it with --web.insecure-listen"
         )
@@ -206,6 +211,6 @@ def bind(text: str, *, may_leave_loopback: bool, configured_at: str | None = Non
     except OSError as error:
         # Another process may let go of it: a service manager may try again, which it does not after a ConfigError.
         bound.close()
-        raise UsageError(f"{source} {text} cannot be used ({error.strerror}); choose a free port") from None
+        raise NotListening(f"{source} {text} cannot be used ({error.strerror}); choose a free port") from None
     bound.listen(128)
     return bound

@@ -33,8 +33,16 @@ class LiveSeries(NamedTuple):
     webhook: Mapping[str, Any] = MappingProxyType({})
 
 
+_UNKNOWN = LiveSeries(
+    "does not know this series, which it began without; restart it (systemctl restart canaryd)", None, None, None, None
+)
+
+
 class Live(NamedTuple):
-    """The answer of the daemon at an address; without one, `unknown` says why and the rest is empty."""
+    """The answer of the daemon at an address; without one, `unknown` says why and the rest is empty.
+
+    `copies` says of [backup] and [export] why the last copy failed, where it did.
+    """
 
     address: str
     unknown: str | None = None
@@ -42,6 +50,14 @@ class Live(NamedTuple):
     pid: int | None = None
     running_since: datetime | None = None
     series: Mapping[str, LiveSeries] = MappingProxyType({})
+    copies: Mapping[str, str] = MappingProxyType({})
+
+    def of(self, name: str) -> LiveSeries | None:
+        """Return what the daemon knows of a configured series, None where it cannot be asked."""
+        if self.running_since is None:
+            return None
+        found = self.series.get(name)
+        return _UNKNOWN if found is None else found
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return it as JSON, without the series, which stand with theirs."""
@@ -52,11 +68,12 @@ class Live(NamedTuple):
             "version": self.version,
             "pid": self.pid,
             "running_since": since,
+            "copies": dict(self.copies),
         }
 
     def series_json(self, name: str) -> JsonValue:
         """Return what the daemon knows of a series as JSON, None where nothing is known."""
-        one = self.series.get(name)
+        one = self.of(name)
         if one is None:
             return None
         return {
@@ -97,6 +114,7 @@ def ask_daemon(address: str, *, store: str) -> Live:
             pid=facts["pid"],
             running_since=datetime.fromisoformat(facts["running_since"]),
             series={name: _series(one) for name, one in facts["series"].items()},
+            copies=facts.get("copies", {}),
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return Live(address, "what answers there is no daemon")

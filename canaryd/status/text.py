@@ -51,10 +51,12 @@ def as_text(status: Status, live: Live | None = None) -> str:
     clock = f"   demo clock {_moment(status.now)}" if status.clock == "demo" else ""
     daemon = "" if live is None else f"   {_daemon(live)}"
     lines = [f"● canaryd {status.version}{daemon}   store {status.store}   schema ok{clock}"]
+    if live is not None:
+        lines += [f"! [{table}] was not copied: {why}" for table, why in sorted(live.copies.items())]
     for series in status.series:
         lines += ["", *_series(series, status.now)]
-        if live is not None and series.name in live.series:
-            lines += [f"{_INDENT}{_live(live.series[series.name], series.name)}"]
+        if live is not None and (one := live.of(series.name)) is not None:
+            lines += [f"{_INDENT}{_live(one, series.name)}"]
     return "\n".join(lines)
 
 

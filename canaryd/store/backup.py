@@ -39,7 +39,28 @@ def back_up(path: Path, copy: Path) -> None:
             _sync(partial)
         _sync(copy.parent)
     except (sqlite3.Error, OSError) as error:
-        raise StoreUnavailable(f"store {path} was not copied to {copy}: {cured(str(error), near=copy)}") from error
+        raise _not_copied(f"store {path}", copy, why=error) from error
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder that copies are written into, where there is none.
+
+    Raises:
+        StoreUnavailable: it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _not_copied("the store", folder, why=error) from error
+
+
+def _not_copied(what: str, target: Path, *, why: Exception) -> StoreUnavailable:
+    """Return the refusal of a copy that could not be written."""
+    if isinstance(why, PermissionError):
+        cure = f"{why.strerror}; check the owner and the permissions of {target.parent}"
+    else:
+        cure = cured(str(why), near=target)
+    return StoreUnavailable(f"{what} was not copied to {target}: {cure}")
 
 
 def dump_postgres(url: URL, copy: Path) -> None:
@@ -57,17 +78,20 @@ def dump_postgres(url: URL, copy: Path) -> None:
         )
     # It is a URL of libpq without SQLAlchemy's name of the driver; a password in it is refused by the configuration.
     source = url.set(drivername="postgresql").render_as_string(hide_password=False)
-    with written_whole(copy) as partial:
-        command = [program, "--format=custom", "--no-password", f"--file={partial}", f"--dbname={source}"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - pg_dump, no shell
-        if done.returncode != 0:
-            said = done.stderr.strip().partition("\n")[0]
-            raise StoreUnavailable(
-                f"store {shown(url)} was not copied to {copy} ({said}); look at the server and repeat"
-            )
-        partial.chmod(_MODE)
-        _sync(partial)
-    _sync(copy.parent)
+    try:
+        with written_whole(copy) as partial:
+            command = [program, "--format=custom", "--no-password", f"--file={partial}", f"--dbname={source}"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - pg_dump, no shell
+            if done.returncode != 0:
+                said = done.stderr.strip().partition("\n")[0]
+                raise StoreUnavailable(
+                    f"store {shown(url)} was not copied to {copy} ({said}); look at the server and repeat"
+                )
+            partial.chmod(_MODE)
+            _sync(partial)
+        _sync(copy.parent)
+    except OSError as error:
+        raise _not_copied(f"store {shown(url)}", copy, why=error) from error
 
 
 def _vacuum_into(partial: Path, *, path: Path) -> None:

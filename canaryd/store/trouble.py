@@ -7,6 +7,10 @@ from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
 
+_READ_ONLY = (
+    "mount it writable, or name another place; under systemd the unit may write only below /var/lib/canaryd, unless "
+    "ReadWritePaths= names the folder (`systemctl edit canaryd`)"
+)
 #: What a driver's text holds, in small letters, and what to do then; the first that is found counts.
 _CURES = (
     ("the disk is full", "free space on it and repeat; nothing is half stored"),
@@ -14,7 +18,7 @@ _CURES = (
     ("no space left", "free space on the server's disk and repeat; nothing is half stored"),
     ("malformed", "the file is damaged: restore a backup"),
     ("file is not a database", "the file is damaged or of another program: restore a backup, or mend store.url"),
-    ("read-only file system", "mount it writable, or name another place"),
+    ("read-only file system", _READ_ONLY),
     ("readonly database", "check the owner and the permissions of the file and of its folder"),
     ("unable to open database file", "check that its folder exists, its owner and its permissions"),
     ("database is locked", "another process has been writing for more than 5 s; repeat, and look what it is"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import time
@@ -15,6 +16,7 @@ import pytest
 from canaryd.config import Config, parse
 from canaryd.daemon import copies as module
 from canaryd.daemon.copies import Copies, copies, export_copy, make_copy, newest_s
+from canaryd.daemon.errands import run_errand
 from canaryd.daemon.worker import Order
 from canaryd.errors import StoreUnavailable, UsageError
 from canaryd.store.engine import open_store
@@ -117,6 +119,9 @@ def test_a_copy_is_owed_a_day_after_the_newest_while_nothing_is_measured(
     workers[0].code = 66
     sent.tick(backup, ORDER, is_quiet=True)
     assert len(workers) == 1, "one that failed is not repeated at once"
+    assert sent.failures(config.service) == {
+        "backup": "the child that copies ended with 66; look at its last lines in the log"
+    }, "it did not say why itself"
     clock += module.AGAIN_S
     sent.tick(backup, ORDER, is_quiet=True)
     assert len(workers) == 2
@@ -132,6 +137,39 @@ def test_a_copy_is_owed_a_day_after_the_newest_while_nothing_is_measured(
     sent.tick(backup, ORDER, is_quiet=False)
     assert workers[2].code == -9, "one that hangs is killed"
     sent.stop()
+
+
+def test_a_folder_that_cannot_be_written_is_said_with_what_the_unit_allows(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(number: int) -> Any:
+        def mkdir(path: Path, **_: Any) -> None:
+            raise OSError(number, os.strerror(number), str(path))
+
+        return mkdir
+
+    monkeypatch.setattr(module.Path, "mkdir", refuse(errno.EROFS))
+    for copy in (make_copy, export_copy):
+        with pytest.raises(
+            StoreUnavailable, match=r"Read-only file system: .*below /var/lib/canaryd, unless ReadWrite"
+        ):
+            copy(config)
+    monkeypatch.setattr(module.Path, "mkdir", refuse(errno.EACCES))
+    with pytest.raises(StoreUnavailable, match="Permission denied; check the owner and the permissions of"):
+        make_copy(config)
+
+
+def test_the_child_reports_how_its_copy_went(config: Config) -> None:
+    told: list[Any] = []
+    backup = config.service.backup
+    assert backup is not None
+    backup.folder.write_text("no folder")
+    assert run_errand(ORDER, config, report=told.append) == 66
+    backup.folder.unlink()
+    assert run_errand(ORDER, config, report=told.append) == 0
+    first, second = told
+    assert (first["event"], first["table"], "File exists" in first["failed"]) == ("copy", "backup", True)
+    assert second == {"event": "copy", "table": "backup", "failed": None}
 
 
 def test_postgres_needs_pg_dump_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from canaryd.config import Retry, parse
 from canaryd.daemon.desk import Desk, Loaded, longest_silence_s
@@ -268,11 +269,22 @@ def test_a_run_that_a_dead_process_left_open_is_closed_and_goes_on(room: Room, s
 def test_while_another_process_holds_the_series_nothing_is_started(room: Room, study: Any) -> None:
     acquire_lease(room.store, "s", holder=study.holder(7), now=at(1, 3, 9), policy=POLICY)
     said = room.tick(at(1, 3, 10))
-    assert said.startswith("standby: series 's' is held by process 7 on here")
+    assert said == "standby: held by process 7 on here"
     assert (room.workers, room.desk.blocked, room.desk.is_holder) == ([], "not_holder", False)
     room.tick(at(1, 3, 11))
     assert room.orders() == [("measure", "2030-01-01")], "it is taken over once its lease has lapsed"
     assert room.desk.blocked is None
+
+
+def test_a_standby_is_logged_once_per_holder(room: Room, study: Any) -> None:
+    with capture_logs() as logged:
+        for minute in range(3):
+            lease = acquire_lease(room.store, "s", holder=study.holder(7), now=at(1, 3, minute), policy=POLICY)
+            room.tick(at(1, 3, minute))
+        release_lease(room.store, lease, now=at(1, 3, 3))
+        acquire_lease(room.store, "s", holder=study.holder(8), now=at(1, 3, 3), policy=POLICY)
+        room.tick(at(1, 3, 3))
+    assert [line["state"] for line in logged] == [f"standby: held by process {pid} on here" for pid in (7, 8)]
 
 
 def test_a_clock_that_is_not_believed_starts_nothing(room: Room) -> None:

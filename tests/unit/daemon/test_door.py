@@ -19,6 +19,10 @@ USERS = f"basic_auth_users:\n  ali: {HASH}\n"
 LATER = count(1)
 
 
+def unheard(is_taken_over: bool) -> None:
+    """Take a change for granted."""
+
+
 def basic(user: str, password: str) -> str:
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
@@ -32,7 +36,7 @@ def write(path: Path, text: str) -> None:
 def test_only_who_knows_the_password_comes_in(tmp_path: Path) -> None:
     path = tmp_path / "web.yml"
     path.write_text(USERS)
-    door = Door(path)
+    door = Door(path, on_change=unheard)
     assert door.admits(basic("ali", "open sesame"))
     assert door.admits(basic("ali", "open sesame")), "remembered"
     for refused in (
@@ -50,10 +54,26 @@ def test_only_who_knows_the_password_comes_in(tmp_path: Path) -> None:
 def test_a_changed_file_counts_from_the_next_request_on(tmp_path: Path) -> None:
     path = tmp_path / "web.yml"
     write(path, "")
-    door = Door(path)
+    door = Door(path, on_change=unheard)
     assert door.admits(None)
     write(path, USERS)
     assert not door.admits(None)
+
+
+def test_each_change_is_told_with_whether_it_was_taken_over(tmp_path: Path) -> None:
+    path, told = tmp_path / "web.yml", list[bool]()
+    write(path, USERS)
+    door = Door(path, on_change=told.append)
+    door.admits(None)
+    assert told == [], "nothing changed"
+    write(path, "a: [\n")
+    door.admits(None)
+    door.admits(None)
+    assert told == [False]
+    write(path, USERS)
+    door.admits(None)
+    door.reload()
+    assert told == [False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +84,7 @@ def test_a_change_that_cannot_be_used_is_logged_once_and_the_last_good_file_stay
 ) -> None:
     path = tmp_path / "web.yml"
     write(path, USERS)
-    door = Door(path)
+    door = Door(path, on_change=unheard)
     write(path, broken)
     with capture_logs() as logged:
         for _ in range(3):
@@ -84,6 +104,6 @@ def test_a_change_that_cannot_be_used_is_logged_once_and_the_last_good_file_stay
 
 
 def test_without_a_file_everyone_comes_in_and_nothing_is_reloaded() -> None:
-    door = Door(None)
+    door = Door(None, on_change=unheard)
     door.reload()
     assert (door.admits(None), door.tls()) == (True, None)

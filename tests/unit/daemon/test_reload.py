@@ -32,6 +32,8 @@ timeout_s = 60
 concurrency = 2
 anchors = "anchors.jsonl"
 """
+RESTART = "changed, which a running daemon does not take over; restart the daemon (systemctl restart canaryd)"
+RESTORE = "changed, which a running daemon does not take over; restore it, or stop the daemon and register a new series"
 
 
 @pytest.mark.parametrize(
@@ -58,14 +60,21 @@ def test_the_pace_and_the_keys_may_change(tmp_path: Path, old: str, new: str) ->
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('model = "m"', 'model = "m2"', "series 'main' changed"),
-        ("temperature = 0", "temperature = 1", "series 'main' changed"),
-        ('model = "judge"', 'model = "other"', "series 'main' changed"),
-        ("anchors.jsonl", "others.jsonl", "series 'main' changed"),
-        ('panel = "panel.jsonl"', 'panel = "other.jsonl"', "series 'main' changed"),
-        ('name = "main"', 'name = "other"', "the list of series"),
-        ('"03:10"', '"04:10"', "schedule.time_utc changed"),
-        ("[schedule]", '[store]\nurl = "sqlite:///other.db"\n[schedule]', "store.url changed"),
+        ('model = "m"', 'model = "m2"', f"toml: series 'main' arm 'tracked' (model) {RESTORE}"),
+        ("temperature = 0", "temperature = 1", f"series 'main' arm 'tracked' (params) {RESTORE}"),
+        ('model = "judge"', 'model = "other"', f"series 'main' judge (model) {RESTORE}"),
+        ("anchors.jsonl", "others.jsonl", f"series 'main' judge (anchors) {RESTORE}"),
+        ('panel = "panel.jsonl"', 'panel = "other.jsonl"', f"series 'main' (panel) {RESTORE}"),
+        ('name = "main"', 'name = "other"', f"series 'main' (taken away), series 'other' (added) {RESTART}"),
+        ('name = "tracked"', 'name = "now"', f"arm 'now' (added), series 'main' arm 'tracked' (taken away) {RESTORE}"),
+        ('"03:10"', '"04:10"', f"schedule.time_utc {RESTORE}"),
+        ("[schedule]", '[store]\nurl = "sqlite:///other.db"\n[schedule]', f"toml: store.url {RESTART}"),
+        ("[schedule]", '[daemon]\nlisten = "127.0.0.1:9"\n[schedule]', f"toml: daemon.listen {RESTART}"),
+        (
+            '[schedule]\ntime_utc = "03:10"',
+            '[daemon]\nlisten = "127.0.0.1:9"\n[schedule]\ntime_utc = "04:10"',
+            "restore schedule.time_utc, or stop the daemon and register a new series; for daemon.listen restart",
+        ),
         ("attempts = 3", "attempts = 0", "attempts"),
         ("[schedule]", "[schedule", "config.toml"),
         (
@@ -84,3 +93,13 @@ def test_what_was_registered_may_not(tmp_path: Path, old: str, new: str, said: s
     with pytest.raises(ConfigError) as refused:
         reload(before)
     assert said in str(refused.value)
+
+
+def test_a_series_that_was_registered_since_takes_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(CONFIG)
+    before = load(path, log_level="info")
+    path.write_text(CONFIG + CONFIG[CONFIG.index("[[series]]") :].replace('"main"', '"third"'))
+    with pytest.raises(ConfigError) as refused:
+        reload(before)
+    assert str(refused.value) == f"{path}: series 'third' (added) {RESTART}"

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
 
 from canaryd.config import parse
 from canaryd.daemon import service as module
@@ -227,6 +228,55 @@ def test_a_reload_is_announced_and_a_refused_one_is_seen(bench: Bench, monkeypat
     assert bench.value("canaryd_config_last_reload_successful") == 1
     infos = [sample for metric in bench.metrics.loaded_config.collect() for sample in metric.samples]
     assert len(infos) == 1, "the digest in force, and no other"
+    service.stop()
+
+
+def test_a_web_configuration_that_is_not_taken_over_is_seen_until_it_is(bench: Bench) -> None:
+    service, shown = bench.service, "canaryd_config_last_reload_successful"
+    service.open()
+    service.show_web_config(False)
+    assert bench.value(shown) == 0
+    service.show_web_config(True)
+    assert bench.value(shown) == 1
+    bench.path.write_text("[")
+    service.reload(reload_web=lambda: None)
+    service.show_web_config(True)
+    assert bench.value(shown) == 0, "the configuration is still not that of its file"
+    service.stop()
+
+
+def test_a_reload_warns_of_a_key_that_is_not_there(bench: Bench) -> None:
+    bench.service.open()
+    bench.path.write_text(f'{CONFIG}credential = "no_key"\n[webhook]\ncredential = "no_hook"\n')
+    with capture_logs() as logged:
+        bench.service.reload(reload_web=lambda: None)
+    assert [line["event"] for line in logged] == ["configuration reloaded", "key not usable", "key not usable"]
+    assert [line["log_level"] for line in logged[1:]] == ["warning", "warning"]
+    assert ["no_key" in logged[1]["reason"], "no_hook" in logged[2]["reason"]] == [True, True]
+    bench.service.stop()
+
+
+def test_a_copy_that_failed_is_told_and_tried_at_once_after_a_reload(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders: list[Order] = []
+    monkeypatch.setattr(module, "Worker", lambda order, on_event: orders.append(order) or FakeWorker(order))
+    service = bench.service
+    service.open()
+    bench.path.write_text(CONFIG + '[backup]\nfolder = "copies"\n')
+    service.reload(reload_web=lambda: None)
+    for _ in range(2):
+        service.tick()
+    assert len(orders) == 1
+    service._on_event("", {"event": "copy", "table": "backup", "failed": "read-only"})
+    service._on_event("s", {"event": "copy", "table": "export", "failed": "there is no [export] any more"})
+    assert service.facts()["copies"] == {"backup": "read-only"}
+    service.reload(reload_web=lambda: None)
+    service.tick()
+    assert len(orders) == 2
+    service._on_event("", {"event": "copy", "table": "backup", "failed": None})
+    service.tick()
+    assert service.facts()["copies"] == {}
     service.stop()
 
 

@@ -88,6 +88,11 @@ def test_the_daemon_is_shown_or_said_to_be_unknown() -> None:
     assert last == "daemon: standby: held elsewhere   run: canaryd doctor --series haiku"
     working = live._replace(series={"haiku": standby._replace(state="running 41/300", blocked=None)})
     assert shown(series(), working)[-1] == "daemon: running 41/300"
+    behind = shown(series(), live._replace(series={}, copies={"backup": "the folder is read-only"}))
+    assert behind[-1] == (
+        "daemon: does not know this series, which it began without; restart it (systemctl restart canaryd)"
+    )
+    assert behind[1] == "! [backup] was not copied: the folder is read-only"
     dead = shown(series(), Live("127.0.0.1:1", "nothing answers (Connection refused)"))
     assert "daemon unknown: nothing answers (Connection refused) at 127.0.0.1:1" in dead[0]
     assert "daemon" not in shown(series())[0]

@@ -78,8 +78,13 @@ def test_what_the_daemon_knows(serving: Any) -> None:
         },
     )
     assert live.to_json()["pid"] == 930
+    assert live.to_json()["copies"] == {}
+    failing = serving(json.dumps({**FACTS, "copies": {"backup": "no folder"}}).encode())
+    assert ask_daemon(failing, store="sqlite:///c.db").copies == {"backup": "no folder"}
     assert live.series_json("haiku") == FACTS["series"]["haiku"]
-    assert live.series_json("nosuch") is None
+    unknown = live.series_json("nosuch")
+    assert isinstance(unknown, dict)
+    assert str(unknown["state"]).startswith("does not know this series, which it began without; restart it")
 
 
 @pytest.mark.parametrize(
