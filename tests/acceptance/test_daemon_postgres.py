@@ -147,7 +147,7 @@ def pair(tmp_path: Path, new_postgres_database: Callable[..., str], model: SlowM
 def test_two_daemons_share_four_series_and_each_day_of_each_is_measured_once(pair: Pair, model: SlowModel) -> None:
     first, second = pair.start("first"), pair.start("second")
     wait_for(lambda: len(first.holds()) + len(second.holds()) == len(NAMES), "a holder of each series")
-    wait_for(lambda: "is held by process" in first.log() + second.log(), "a standby")
+    wait_for(lambda: "standby: held by process" in first.log() + second.log(), "a standby")
     pair.set_clock(f"{DAY_1}T03:10:00+00:00")
     every = [(name, arm) for name in sorted(NAMES) for arm in ("control", "tracked")]
     others = [run for run in every if run[0] != "one"]
