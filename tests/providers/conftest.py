@@ -260,6 +260,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(("wire", "case"), pairs, indirect=["wire"])
     elif "wire" in metafunc.fixturenames:
         metafunc.parametrize("wire", WIRES, indirect=True)
+    elif "http_wire" in metafunc.fixturenames:
+        metafunc.parametrize("http_wire", [name for name in WIRES if "error" in WIRES[name]], indirect=True)
 
 
 @pytest.fixture
@@ -270,6 +272,12 @@ def wire_of(loopback: Loopback, make_arm: Callable[..., Arm], tmp_path: Path) ->
 
 @pytest.fixture
 def wire(request: pytest.FixtureRequest, wire_of: Callable[[str], Wire]) -> Wire:
+    return wire_of(request.param)
+
+
+@pytest.fixture
+def http_wire(request: pytest.FixtureRequest, wire_of: Callable[[str], Wire]) -> Wire:
+    """A wire on which canaryd itself speaks HTTP, neither through a program nor with itself."""
     return wire_of(request.param)
 
 

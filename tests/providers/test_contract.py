@@ -61,10 +61,10 @@ def test_the_wire_request_is_stable_and_holds_the_prompt_but_no_key(wire, ask):
         "9" * 400,
     ],
 )
-def test_a_wait_that_nobody_can_mean_is_ignored(wire, ask, outcome, asked):
-    if "error" not in wire.described:
-        pytest.skip("it speaks no HTTP of its own")
-    failure = outcome(wire.provider(wire.described["error"](429, "rate_limit_error", **{"retry-after": asked})), ask)
+def test_a_wait_that_nobody_can_mean_is_ignored(http_wire, ask, outcome, asked):
+    failure = outcome(
+        http_wire.provider(http_wire.described["error"](429, "rate_limit_error", **{"retry-after": asked})), ask
+    )
     assert (failure.kind, failure.retryable, failure.retry_after_s) == ("rate_limited", True, None)
 
 
@@ -77,19 +77,19 @@ def test_a_timeout_that_is_no_limit_is_refused(wire, timeout_s):
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 
 
-def test_a_proxy_is_used_where_the_arm_names_it_and_none_of_the_environment(wire, loopback, ask, outcome, monkeypatch):
-    if "good" not in wire.described:
-        pytest.skip("it speaks no HTTP of its own")
+def test_a_proxy_is_used_where_the_arm_names_it_and_none_of_the_environment(
+    http_wire, loopback, ask, outcome, monkeypatch
+):
     for name in PROXIES:
         monkeypatch.setenv(name, loopback.url)
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     nowhere = "http://127.0.0.1:9/v1"
-    assert outcome(wire.provider("good", base_url=nowhere), ask).kind == "connection"
+    assert outcome(http_wire.provider("good", base_url=nowhere), ask).kind == "connection"
     assert loopback.received == []
     for name in PROXIES:
         monkeypatch.delenv(name)
-    through = wire.provider("good", base_url=nowhere, options={"proxy": loopback.url})
+    through = http_wire.provider("good", base_url=nowhere, options={"proxy": loopback.url})
     assert outcome(through, ask).text == "<answer>42</answer>"
     assert loopback.received[0].path.startswith("http://127.0.0.1:9/v1")
 
