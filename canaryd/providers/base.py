@@ -51,13 +51,15 @@ class ProviderError(CanarydError):
 class WireRequest:
     """The request as it is really sent, without secrets: what the harness fingerprint holds.
 
-    `headers` are those that change the meaning of the request (an API version), not those of the connection.
+    `headers` are those that change the meaning of the request (an API version), not those of the connection. `host` is
+    the one that the provider chooses by an option where the arm names none; None where it has only one.
     """
 
     method: str
     path: str
     body: JsonValue
     headers: Mapping[str, str] = field(default_factory=dict)
+    host: str | None = None
 
 
 class Provider(Protocol):

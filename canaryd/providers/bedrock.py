@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import boto3
 import botocore.config
@@ -118,8 +118,10 @@ class BedrockProvider:
         return self._secrets
 
     def wire_request(self, ask: Ask) -> WireRequest:
-        """Return the request that `ask` would send."""
-        return WireRequest("POST", f"/model/{quote(self._arm.model, safe='')}/converse", self._body(ask))
+        """Return the request that `ask` would send; without base_url the region chooses the host."""
+        endpoint = urlsplit(self._client.meta.endpoint_url)
+        path = f"{endpoint.path.rstrip('/')}/model/{quote(self._arm.model, safe='')}/converse"
+        return WireRequest("POST", path, self._body(ask), host=None if self._arm.base_url else endpoint.hostname)
 
     def tool_versions(self) -> Mapping[str, str]:
         """Return the SDK's versions."""

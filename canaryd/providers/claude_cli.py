@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from canaryd.errors import ConfigError
 from canaryd.providers.base import (
@@ -108,10 +109,13 @@ class ClaudeCliProvider:
         return from_output(stdout, stderr, model=self._arm.model, redactor=redactor)
 
     def wire_request(self, ask: Ask) -> WireRequest:
-        """Return the program's arguments, settings and inputs; what it makes of them is pinned by its version."""
+        """Return what the program is given, without host and key; what it makes of that is pinned by its version."""
         body: dict[str, JsonValue] = {
             "arguments": list(self._arguments),
             "settings": dict(self._settings),
+            "key": self._key_variable,
+            "address path": urlsplit(self._arm.base_url or "").path,
+            "directory": str(self._work),
             "system": ask.system,
             "prompt": ask.prompt,
         }

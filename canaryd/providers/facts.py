@@ -110,6 +110,8 @@ BEDROCK = Facts(
         "malformed": "any other stop reason (`tool_use`, `malformed_model_output`)",
     },
     notes="""
+    Without `base_url` the region chooses the host, which is a component of the harness.
+
     The credential reads `ACCESS_KEY_ID:SECRET_ACCESS_KEY`, with `:SESSION_TOKEN` behind it for temporary keys.
     Without one AWS's own chain finds the keys (a role, a profile), and an arm for which it finds none is refused; set
     `AWS_EC2_METADATA_DISABLED=true` where no role is wanted. What the shared files say of the endpoint is not obeyed.
@@ -161,7 +163,8 @@ CLAUDE_CLI = Facts(
     tokens to move by a few where a date changes its length.
 
     The empty directory has a stable path (`canaryd-claude-UID` in the temporary directory), as the program tells it
-    to the model.
+    to the model. It is part of the harness, and so are the kind of the key and the path of `base_url`: keep `TMPDIR`
+    and the user as they are.
     """,
 )
 

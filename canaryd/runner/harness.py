@@ -74,7 +74,7 @@ def asked_with(arm: Arm, provider: Provider) -> dict[str, str]:
     }
     return {
         REQUEST: canonical_json(request).decode(),
-        "host": _host(arm),
+        "host": _host(arm, chosen=wire.host),
         **_proxy(arm),
         **{f"{TOOL}{name}": version for name, version in provider.tool_versions().items()},
     }
@@ -86,7 +86,8 @@ def _proxy(arm: Arm) -> dict[str, str]:
     return {} if proxy is None else {"proxy": WITHHELD if arm.redact else host_of(proxy)}
 
 
-def _host(arm: Arm) -> str:
+def _host(arm: Arm, *, chosen: str | None) -> str:
+    """Return the host of base_url, withheld where it is private, and without one the host that the provider chooses."""
     if arm.base_url is None:
-        return "default"
+        return chosen or "default"
     return WITHHELD if arm.redact else host_of(arm.base_url)

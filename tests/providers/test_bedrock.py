@@ -36,6 +36,21 @@ def test_the_wire_request_is_what_arrives(wire_of, loopback, ask, outcome, model
     assert "eu-west-1" in received.headers["authorization"]
 
 
+@pytest.mark.parametrize("below", ["", "/", "/gateway/v1", "/gateway/v2/"])
+def test_the_whole_path_of_the_address_is_in_the_wire_request(wire_of, loopback, ask, outcome, below):
+    provider = wire_of("bedrock").provider("good", base_url=loopback.url + below)
+    request = provider.wire_request(ask)
+    assert outcome(provider, ask).text == "<answer>42</answer>"
+    assert request.path == loopback.received[0].path == f"{below.rstrip('/')}/model/m-1/converse"
+    assert loopback.url.removeprefix("http://") not in repr(request)
+
+
+@pytest.mark.parametrize("region", ["eu-west-1", "us-east-1"])
+def test_without_an_address_the_wire_request_names_the_host_of_the_region(wire_of, ask, region):
+    provider = wire_of("bedrock").provider("good", base_url=None, options={"region": region})
+    assert provider.wire_request(ask).host == f"bedrock-runtime.{region}.amazonaws.com"
+
+
 def test_a_region_that_is_no_name_is_refused_as_configured(wire_of):
     with pytest.raises(ConfigError, match=r"options\.region is 'x y', which is no name of a region"):
         wire_of("bedrock").provider("good", options={"region": "x y"})

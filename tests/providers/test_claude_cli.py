@@ -85,6 +85,25 @@ def test_the_wire_request_holds_arguments_and_settings(wire_of, ask):
     assert body["settings"]["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] == "64"
 
 
+def test_the_wire_request_tells_every_change_of_what_the_program_is_given(
+    wire_of, loopback, ask, outcome, tmp_path, monkeypatch
+):
+    def told(**changes):
+        provider = wire_of("claude_cli").provider("good", **changes)
+        request = provider.wire_request(ask)
+        outcome(provider, ask)
+        assert request.body["directory"] == json.loads((tmp_path / "seen.json").read_text())["folder"]
+        assert loopback.url.removeprefix("http://") not in repr(request)
+        return request
+
+    plain = told()
+    assert told(base_url=f"{loopback.url}/gateway").body == {**plain.body, "address path": "/gateway"}
+    assert told(options={"auth": "oauth_token"}).body == {**plain.body, "key": "CLAUDE_CODE_OAUTH_TOKEN"}
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    elsewhere = str(tmp_path / f"canaryd-claude-{os.getuid()}")
+    assert told().body == {**plain.body, "directory": elsewhere} != plain.body
+
+
 def test_the_deadline_kills_the_program_with_its_children(wire_of, ask, outcome, tmp_path):
     wire = wire_of("claude_cli")
     provider = wire.provider(wire.described["printed"](stalls=True), timeout_s=2.0)
