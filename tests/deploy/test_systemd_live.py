@@ -246,7 +246,7 @@ def test_a_reload_takes_over_what_may_change_and_refuses_the_rest(machine: Machi
         wait_for(lambda worked=worked: figures(port)[reload_worked] == worked, f"reloading {new}")
     machine.put(f"{ETC}/config.toml", before)
     refused = machine.out("journalctl", "--unit=canaryd", "--priority=err", "--output=cat")
-    assert "series 'main' changed" in refused
+    assert "series 'main' (seed) changed" in refused
     assert machine.shown("canaryd", "ActiveState") == "active"
 
 
