@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import sqlite3
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -22,7 +21,6 @@ from canaryd.config import parse
 from canaryd.daemon import service as module
 from canaryd.daemon.desk import Loaded
 from canaryd.daemon.notify import Notifier
-from canaryd.daemon.resident import ticking
 from canaryd.daemon.service import Service, tick_s
 from canaryd.daemon.worker import Order
 from canaryd.errors import ConfigError
@@ -383,19 +381,3 @@ def test_the_tick_is_twice_in_what_the_watchdog_allows() -> None:
     assert tick_s(config, None) == 30.0
     assert tick_s(config, 180.0) == 30.0
     assert tick_s(config, 20.0) == 10.0
-
-
-def test_a_tick_that_crashes_does_not_end_the_scheduler(caplog: pytest.LogCaptureFixture) -> None:
-    ticks, second = [], threading.Event()
-
-    def tick() -> None:
-        ticks.append(1)
-        if len(ticks) == 1:
-            raise RuntimeError("unforeseen")
-        second.set()
-
-    scheduler = ticking(tick, every_s=0.01)
-    scheduler.start()
-    assert second.wait(30)
-    scheduler.shutdown()
-    assert "tick crashed: unforeseen" in caplog.text
