@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx2 as httpx
 import pytest
-from daemons import free_port, wait_for
+from daemons import free_port, wait_for, write_sums
 from machine import Machine, booted
 
 KEY = "zq-habitat-4f1c9be2"
@@ -118,9 +118,10 @@ def machine(
     installed: Callable[..., str], model: Model, port: int, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Machine]:
     """A machine on which an operator has installed canaryd, as docs/operations.md says, and registered a series."""
-    with booted(tmp_path_factory.mktemp("machine"), installed("systemd-nspawn")) as live:
+    folder = tmp_path_factory.mktemp("machine")
+    with booted(folder, installed("systemd-nspawn")) as live:
         install(live)
-        write_panel(live)
+        write_panel(live, folder)
         live.put(f"{ETC}/config.toml", config(live, model, port))
         live.put("/etc/credstore/canaryd.openai_api_key", KEY)
         live.out("chmod", "600", "/etc/credstore/canaryd.openai_api_key")
@@ -151,19 +152,9 @@ def config(live: Machine, model: Model, port: int) -> str:
     return text
 
 
-def write_panel(live: Machine) -> None:
-    header = {"name": "small", "version": "1", "licence": "CC0-1.0", "canary": "00000000-0000-4000-8000-000000000000"}
-    sums = [
-        {
-            "id": f"sum-{n}",
-            "family": "sums",
-            "cluster": f"sum-{n}",
-            "prompt": f"What is {n} + {7 * n}?",
-            "target": str(8 * n),
-            "grader": {"type": "number"},
-        }
-        for n in range(1, 30)
-    ]
+def write_panel(live: Machine, folder: Path) -> None:
+    """Write sums, of which the model knows one, and one item of code, which it knows."""
+    write_sums(folder, 29)
     code = {
         "id": "code",
         "family": "code",
@@ -172,8 +163,8 @@ def write_panel(live: Machine) -> None:
         "target": {"solution": "def double(x):\n    return 2 * x", "tests": [{"args": [2], "returns": 4}]},
         "grader": {"type": "code", "entry": "double"},
     }
-    live.put(f"{ETC}/panel/small.jsonl", "".join(json.dumps(line) + "\n" for line in (header, *sums, code)))
-    live.put(f"{ETC}/panel/small.system.txt", "Answer between <answer> and </answer>.\n")
+    live.put(f"{ETC}/panel/small.jsonl", (folder / "small.jsonl").read_text() + json.dumps(code) + "\n")
+    live.put(f"{ETC}/panel/small.system.txt", (folder / "small.system.txt").read_text())
     live.out("/opt/canaryd/bin/canaryd", "panel", "freeze", f"{ETC}/panel/small.jsonl")
 
 
@@ -316,7 +307,7 @@ def test_the_unit_reaches_postgresql_by_peer_authentication(
         if live.run("which", "pg_createcluster").returncode != 0:
             pytest.skip("Debian's pg_createcluster is missing")
         install(live)
-        write_panel(live)
+        write_panel(live, tmp_path)
         url = live.out("sh", "-c", CLUSTER).strip()
         text = config(live, model, free_port()).replace("sqlite:////var/lib/canaryd/canaryd.db", url)
         live.put(f"{ETC}/config.toml", text)
